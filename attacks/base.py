@@ -1,0 +1,74 @@
+"""The contract of an attack: `fit` learns from what the threat level gives, `reconstruct` turns a view into images.
+
+A subclass writes `_reconstruct` (and usually `_fit`). The final callers check level and shapes, and clamp to [0,1].
+NaN stays NaN: it is counted by the auditor and never reads as privacy.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Self, final
+
+import torch
+from torch import Tensor
+
+from attacks.knowledge import LEVELS, Q0
+from knowledge_forms.base import ServerView, Upload
+from knowledge_forms.errors import AuditError
+from knowledge_forms.registry import Registry
+
+
+@dataclass(frozen=True)
+class Reconstructions:
+    """One image per row of an upload: images [n,c,h,w] in [0,1], made from `client`'s upload of `round`."""
+
+    client: int
+    round: int
+    images: Tensor
+
+
+class Attack(ABC):
+    """Base of all attackers. name: registry name. level: the lowest threat level it needs. cost: cheap|medium|heavy."""
+
+    name: ClassVar[str]
+    level: ClassVar[str] = "Q0"
+    cost: ClassVar[str] = "cheap"
+    uses_upload: ClassVar[bool] = True
+
+    @final
+    def fit(self, knowledge: Q0) -> Self:
+        """Learn from the attacker's knowledge; returns self. Raises AuditError below the attack's level."""
+        if not isinstance(knowledge, LEVELS[self.level]):
+            raise AuditError(
+                f"attack '{self.name}' needs threat level {self.level}, was given {knowledge.level}; "
+                "choose a cheaper attack or raise the level"
+            )
+        self.image_shape_ = tuple(knowledge.images.shape[1:])
+        self._fit(knowledge)
+        return self
+
+    def _fit(self, knowledge: Q0) -> None:
+        """Learned state goes to attributes that end in `_`. Draw only from `knowledge.generator`."""
+
+    @abstractmethod
+    def _reconstruct(self, upload: Upload) -> Tensor:
+        """One upload of n rows -> images [n,c,h,w], any float range (the caller clamps)."""
+
+    @final
+    def reconstruct(self, view: ServerView) -> Reconstructions:
+        """The view of one client -> reconstructions of its newest upload, clamped to [0,1]."""
+        if not hasattr(self, "image_shape_"):
+            raise AuditError(f"attack '{self.name}' is not fitted; call fit(knowledge) first")
+        upload = view.latest
+        with torch.no_grad():
+            images = self._reconstruct(upload)
+        expected = (len(upload.representation), *self.image_shape_)
+        if tuple(images.shape) != expected:
+            raise ValueError(f"attack '{self.name}' returned {tuple(images.shape)} instead of {expected}")
+        return Reconstructions(upload.client, upload.round, images.float().clamp(0.0, 1.0))
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if not k.endswith("_"))
+        return f"{type(self).__name__}({options})"
+
+
+ATTACKS: Registry[type[Attack]] = Registry("attack")

@@ -1,0 +1,71 @@
+"""Threat levels as types: an attacker is handed exactly what its level allows, and can reach nothing else.
+
+| level | attacker has                                | who                                              |
+|-------|---------------------------------------------|--------------------------------------------------|
+| Q0    | uploads, its own classifier, public images  | the server alone, in a model-heterogeneous system |
+| Q1    | + the client's architecture                 | a server that knows which model each client runs |
+| Q2    | + answers of the client's encoder           | a colluding client with the same model           |
+| Q3    | + the encoder's weights                     | the auditor's worst case                         |
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from knowledge_forms.base import Encoder
+from knowledge_forms.errors import AuditError
+
+
+@dataclass(frozen=True)
+class Q0:
+    """Public auxiliary images [N,c,h,w] in [0,1] with labels [N], the number of classes, and a seeded generator."""
+
+    images: Tensor
+    labels: Tensor
+    num_classes: int
+    generator: torch.Generator
+
+    level = "Q0"
+
+    def __post_init__(self) -> None:
+        if len(self.images) == 0:
+            raise AuditError("no auxiliary images: every attack needs some; raise --auxiliary or add data")
+
+
+@dataclass(frozen=True)
+class Q1(Q0):
+    """Adds the client's architecture: calling it builds an untrained module, images [N,c,h,w] -> [N,d]."""
+
+    architecture: Callable[[], nn.Module]
+
+    level = "Q1"
+
+
+@dataclass(frozen=True)
+class Q2(Q1):
+    """Adds queries of the client's encoder."""
+
+    encoder: Encoder
+
+    level = "Q2"
+
+    @cached_property
+    def auxiliary_representations(self) -> Tensor:
+        """Encoder answers for all auxiliary images, [N,d]; asked once, shared by every attack."""
+        with torch.no_grad():
+            return torch.cat([self.encoder(batch) for batch in self.images.split(512)]).float()
+
+
+@dataclass(frozen=True)
+class Q3(Q2):
+    """Adds the encoder's weights: a module that gradients flow through, images [N,c,h,w] in [0,1] -> [N,d]."""
+
+    module: nn.Module
+
+    level = "Q3"
+
+
+LEVELS: dict[str, type[Q0]] = {"Q0": Q0, "Q1": Q1, "Q2": Q2, "Q3": Q3}

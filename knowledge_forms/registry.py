@@ -1,0 +1,55 @@
+"""One registry helper for every table of names: forms, attacks, systems, models, data sets, metrics."""
+
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
+
+from knowledge_forms.errors import AuditError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Names to things; an unknown name lists the choices, a duplicate raises.
+
+    >>> shapes = Registry("shape")
+    >>> @shapes.register("square")
+    ... class Square: ...
+    >>> shapes["square"].__name__
+    'Square'
+    >>> shapes["circle"]
+    Traceback (most recent call last):
+    knowledge_forms.errors.AuditError: unknown shape 'circle'; choose one of: square
+    """
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self._items: dict[str, T] = {}
+
+    def register(self, name: str) -> Callable[[T], T]:
+        """Decorator that files the decorated thing under `name`; raises ValueError where the name is taken."""
+
+        def add(item: T) -> T:
+            if name in self._items:
+                raise ValueError(f"{self.kind} '{name}' is registered twice")
+            self._items[name] = item
+            return item
+
+        return add
+
+    def __getitem__(self, name: str) -> T:
+        if name not in self._items:
+            raise AuditError(f"unknown {self.kind} '{name}'; choose one of: {', '.join(self)}")
+        return self._items[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._items))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def items(self) -> list[tuple[str, T]]:
+        """(name, thing) pairs in alphabetical order."""
+        return [(name, self._items[name]) for name in self]
