@@ -1,0 +1,115 @@
+"""The typed configuration: every key is a command-line option and a line of `config.yaml`."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal
+
+from knowledge_forms.errors import AuditError
+
+
+@dataclass
+class AuditConfig:
+    """What to audit and how. `None` means: the preset decides."""
+
+    form: str = "entangled"
+    """knowledge form to audit: raw, prototype or entangled"""
+    dataset: str = "mnist5k"
+    """mnist5k, cifar10, tinyimagenet, or imagefolder:PATH (a folder, .tar, .tar.gz or .zip of class folders)"""
+    data_root: str | None = None
+    """where data sets are found; default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit"""
+    preset: Literal["quick", "small"] = "quick"
+    """quick: a minute on 2 cores; small: minutes, more images"""
+    system: str = "fedre"
+    """federated system that trains the clients: fedre or local"""
+    family: str = "small"
+    """family of client models; client k gets member k mod (family size)"""
+    clients: int | None = None
+    """number of clients"""
+    rounds: int | None = None
+    """communication rounds"""
+    private_images: int | None = None
+    """private images, all clients together"""
+    auxiliary_images: int | None = None
+    """public images the attacker holds; never among the private ones"""
+    classes: int | None = None
+    """use the first N classes of the data set only"""
+    partition: Literal["practical", "pathological"] = "practical"
+    """practical: Dirichlet class shares; pathological: few classes per client"""
+    alpha: float = 0.1
+    """Dirichlet concentration of the practical partition"""
+    classes_per_client: int = 2
+    """classes each client holds in the pathological partition"""
+    broadcast: bool = True
+    """whether the server sends its classifier to the clients each round"""
+    shuffle: bool = True
+    """shuffle the training loader each epoch"""
+    feature_width: int = 512
+    """width d of the representations that leave a client"""
+    lr: float = 0.06
+    """local learning rate (plain SGD)"""
+    batch_size: int = 32
+    """local batch size"""
+    local_epochs: int = 1
+    """local epochs per round"""
+    server_lr: float = 0.01
+    """learning rate of the server's classifier step"""
+    attacks: list[str] = field(default_factory=lambda: ["ridge"])
+    """attacks to run beside the floors"""
+    seed: int = 0
+    """reproduces everything"""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """where to train and attack"""
+    threads: int = 1
+    """CPU threads of one process; part of the configuration because results depend on it in the last bit"""
+
+
+PRESETS: dict[str, dict[str, int | None]] = {
+    "quick": {
+        "clients": 10,
+        "rounds": 60,
+        "private_images": 1500,
+        "auxiliary_images": 2500,
+        "classes": None,
+    },
+    "small": {
+        "clients": 6,
+        "rounds": 60,
+        "private_images": 1000,
+        "auxiliary_images": 2000,
+        "classes": 20,
+    },
+}
+
+
+def resolve(config: AuditConfig) -> AuditConfig:
+    """Fill what the preset decides; raise one AuditError that names every bad value at once."""
+    preset = PRESETS[config.preset]
+    filled = {key: value for key, value in preset.items() if getattr(config, key) is None}
+    config = replace(config, **filled)  # type: ignore[arg-type]
+    lowest = {
+        "clients": 1, "rounds": 1, "private_images": 1, "auxiliary_images": 1, "classes_per_client": 1,
+        "feature_width": 1, "batch_size": 1, "local_epochs": 1, "threads": 1, "classes": 2,
+    }  # fmt: skip
+    problems = [
+        f"--{key} is {getattr(config, key)}, must be at least {low}"
+        for key, low in lowest.items()
+        if getattr(config, key) is not None and getattr(config, key) < low
+    ]
+    problems += [
+        f"--{key} is {getattr(config, key)}, must be above 0"
+        for key in ("alpha", "lr", "server_lr")
+        if not getattr(config, key) > 0
+    ]
+    if problems:
+        raise AuditError("; ".join(problems))
+    return config
+
+
+def config_sha256(config: AuditConfig) -> str:
+    """Hash of everything that decides the result (where the data lies does not)."""
+    values: dict[str, Any] = {key: value for key, value in asdict(config).items() if key != "data_root"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+CONFIG_KEYS = tuple(item.name for item in fields(AuditConfig))
