@@ -1,0 +1,222 @@
+"""scores.json, version 1: its types.
+
+Shares, accuracies and rates are fractions in [0,1]; PSNR and gains over it are dB; MSE is on the 0-255 scale.
+A number that is not finite is null. Everything that may differ between two equal runs lies in `volatile`.
+"""
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+LEVELS = ("NO_IMAGE_LEAKAGE_FOUND", "CLASS_LEVEL", "SAMPLE_LEVEL")
+Level = Literal["NOT_ASSESSED", "NO_IMAGE_LEAKAGE_FOUND", "CLASS_LEVEL", "SAMPLE_LEVEL"]
+Number = float | None
+Interval = list[Number] | None
+
+
+class Run(TypedDict):
+    seed: int
+    seeds: list[int]
+    versions: dict[str, str]
+    config_sha256: str
+    device: str
+    precision: str
+    threads: int
+    command: NotRequired[str]
+
+
+class Volatile(TypedDict):
+    created: NotRequired[str | None]
+    seconds: NotRequired[dict[str, Number]]
+    peak_memory_mb: NotRequired[Number]
+    host: NotRequired[Any]
+
+
+class Dataset(TypedDict):
+    name: str
+    shape: list[int]
+    classes: int
+    private: int
+    auxiliary: int
+    disjoint: bool
+    duplicates_dropped: int
+
+
+class Means(TypedDict):
+    """Mean accuracy over clients: weighted by their test images, and plain."""
+
+    weighted: Number
+    unweighted: Number
+
+
+class Accuracy(TypedDict):
+    last: Means
+    best: Means
+
+
+class Traffic(TypedDict):
+    """Scalars of one round, all clients together; bytes of the same round's uploads."""
+
+    upload_scalars: Number
+    upload_scalars_published_count: Number
+    broadcast_scalars: Number
+    bytes: Number
+
+
+class Federation(TypedDict):
+    system: str
+    form: str
+    mechanism: str
+    clients: int
+    rounds: int
+    broadcast: bool
+    accuracy: Accuracy
+    traffic: Traffic
+
+
+class Floors(TypedDict):
+    """What attackers reach who ignore the upload."""
+
+    mean_image: Number
+    class_mean: Number
+    best: Number
+    permuted: Number
+
+
+class Estimate(TypedDict):
+    value: Number
+    ci95: Interval
+
+
+class Gains(TypedDict):
+    """Value minus floor, paired per client; positive leaks more where `more_leakage` is higher."""
+
+    mean_image: Estimate | None
+    class_mean: Estimate | None
+    best: Estimate | None
+    permuted: Estimate | None
+
+
+class Budget(TypedDict):
+    auxiliary: Number
+    steps: Number
+    restarts: Number
+
+
+class Row(TypedDict):
+    form: str
+    attack: str
+    level: Literal["Q0", "Q1", "Q2", "Q3"]
+    stream: int
+    round: int
+    target: str
+    slice: str
+    metric: str
+    unit: str
+    value: Number
+    ci95: Interval
+    n: int
+    n_invalid: int
+    n_clusters: int
+    interval_unit: Literal["client", "image"]
+    more_leakage: Literal["higher", "lower"]
+    headline: bool
+    floor: Floors
+    gain: Gains
+    ceiling: Number
+    chance: Number
+    candidates: Number
+    budget: Budget
+    status: Literal["ok", "not_validated", "failed"]
+    reason: str | None
+
+
+class Unmixing(TypedDict):
+    client: int
+    rounds: int
+    classes: int
+    rank: Number
+    condition: Number
+    predicted_error: Number
+    null_gap: Number
+    validated: bool
+    reason: str | None
+
+
+class Disclosure(TypedDict):
+    client: int
+    kind: str
+    value: Any
+
+
+class Bound(TypedDict):
+    form: str
+    kind: str
+    value: Number
+    against: Any
+
+
+Flag = TypedDict("Flag", {"client": int, "class": int | str | None, "kind": str})
+Exposure = TypedDict(
+    "Exposure",
+    {"client": int, "class": NotRequired[int | str | None], "form": str, "attack": str, "metric": str,
+     "value": Number, "floor": Number, "n": int},
+)  # fmt: skip
+
+
+class Distribution(TypedDict):
+    """Per-image gains in bins: len(edges) = len(counts) + 1."""
+
+    form: str
+    attack: str
+    metric: str
+    edges: list[float]
+    counts: list[int]
+
+
+class Check(TypedDict):
+    name: str
+    attack: str
+    value: Number
+    expected: Number
+    tolerance: Number
+    passed: bool
+
+
+class Competence(TypedDict):
+    passed: bool
+    checks: list[Check]
+
+
+class Numbers(TypedDict):
+    floor: Number
+    form: Number
+    ceiling: Number
+    unit: str
+    metric: str
+
+
+class Verdict(TypedDict):
+    level: Level
+    sentence: str
+    rule: str
+    thresholds: dict[str, Any]
+    worst: Any
+    numbers: NotRequired[Numbers]
+
+
+class Scores(TypedDict):
+    """scores.json. `exposure` (worst clients and classes first) and `distributions` may be left out."""
+
+    schema_version: int
+    run: Run
+    volatile: Volatile
+    dataset: Dataset
+    federation: Federation
+    rows: list[Row]
+    unmixing: list[Unmixing]
+    disclosures: list[Disclosure]
+    bounds: list[Bound]
+    flags: list[Flag]
+    exposure: NotRequired[list[Exposure]]
+    distributions: NotRequired[list[Distribution]]
+    competence: Competence
+    verdict: Verdict
