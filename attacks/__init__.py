@@ -1,1 +1,1 @@
-"""The attacker's side. Knows nothing of truth, scores or verdicts: it imports knowledge_forms and nothing else of ours."""
+"""The attacker's side: knows nothing of truth, scores or verdicts. Of ours it imports knowledge_forms alone."""

@@ -47,7 +47,7 @@ class Attack(ABC):
         return self
 
     def _fit(self, knowledge: Q0) -> None:
-        """Learned state goes to attributes that end in `_`. Draw only from `knowledge.generator`."""
+        """Learned state goes to attributes that end in `_`. Draw only from `knowledge.generator()`."""
 
     @abstractmethod
     def _reconstruct(self, upload: Upload) -> Tensor:
@@ -71,4 +71,4 @@ class Attack(ABC):
         return f"{type(self).__name__}({options})"
 
 
-ATTACKS: Registry[type[Attack]] = Registry("attack")
+ATTACKS: Registry[type[Attack]] = Registry("attack", package="attacks")

@@ -21,18 +21,22 @@ from knowledge_forms.errors import AuditError
 
 @dataclass(frozen=True)
 class Q0:
-    """Public auxiliary images [N,c,h,w] in [0,1] with labels [N], the number of classes, and a seeded generator."""
+    """Public auxiliary images [N,c,h,w] in [0,1] in random order, labels [N], the number of classes, a seed."""
 
     images: Tensor
     labels: Tensor
     num_classes: int
-    generator: torch.Generator
+    seed: int
 
     level = "Q0"
 
     def __post_init__(self) -> None:
         if len(self.images) == 0:
-            raise AuditError("no auxiliary images: every attack needs some; raise --auxiliary or add data")
+            raise AuditError("no auxiliary images: every attack needs some; raise --auxiliary_images or add data")
+
+    def generator(self) -> torch.Generator:
+        """A fresh generator: what one attack draws never moves another attack's draws."""
+        return torch.Generator().manual_seed(self.seed)
 
 
 @dataclass(frozen=True)

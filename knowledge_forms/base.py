@@ -152,4 +152,4 @@ class KnowledgeForm(ABC):
         )
 
 
-FORMS: Registry[type[KnowledgeForm]] = Registry("form")
+FORMS: Registry[type[KnowledgeForm]] = Registry("form", package="knowledge_forms")

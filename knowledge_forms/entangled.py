@@ -14,7 +14,7 @@ def normalised_uniform(size: int, generator: torch.Generator) -> Tensor:
 
 @FORMS.register("entangled")
 class EntangledRepresentation(KnowledgeForm):
-    """RAP, random average prototype: r = sum_c w_c p_c over held classes, label encoding = w, drawn afresh each round."""
+    """RAP, random average prototype: r = sum_c w_c p_c over held classes, label encoding w, drawn afresh each round."""
 
     name = "entangled"
     mechanism = "RAP"

@@ -1,4 +1,4 @@
-"""Class means with their class ids: what FedGH, FedProto and FedTGP upload (Tan et al., AAAI 2022, arXiv 2105.00243)."""
+"""Class means with their class ids: what FedGH, FedProto (arXiv 2105.00243) and FedTGP upload."""
 
 import torch
 from torch import Tensor

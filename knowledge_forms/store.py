@@ -33,9 +33,7 @@ def write_bytes(path: Path, data: bytes) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise AuditError(
-            f"cannot write {path} ({error.strerror}); free space or choose another --out"
-        ) from error
+        raise AuditError(f"cannot write {path} ({error.strerror}); free space or choose another --out") from error
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
@@ -53,9 +51,7 @@ def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
             metadata = {key: json.loads(value) for key, value in (stream.metadata() or {}).items()}
             tensors = {key: stream.get_tensor(key) for key in stream.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, ValueError, OSError, TypeError) as error:
-        raise AuditError(
-            f"{path} is not a readable safetensors file ({error}); record the upload again"
-        ) from error
+        raise AuditError(f"{path} is not a readable safetensors file ({error}); record the upload again") from error
     if metadata.get("schema_version") != SCHEMA_VERSION:
         raise AuditError(
             f"{path} has schema version {metadata.get('schema_version')!r}, this program reads {SCHEMA_VERSION}; "

@@ -1,0 +1,1 @@
+"""The auditor's side: truth, metrics, intervals, verdict. Attack code never imports it."""

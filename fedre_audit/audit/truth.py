@@ -1,0 +1,72 @@
+"""What really made each upload: read on the auditor's side alone, for scoring and nothing else."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from knowledge_forms.base import Mixing
+from knowledge_forms.store import read_folder
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """Who contributed what to one upload.
+
+    sample_ids: [N] ids into the data set. row, weight: [N], sample i entered upload row `row[i]` with that weight.
+    class_counts: [C] training images per class. classes: [h] held classes. prototypes: [h,d] their true means.
+    """
+
+    sample_ids: Tensor
+    row: Tensor
+    weight: Tensor
+    class_counts: Tensor
+    classes: Tensor
+    prototypes: Tensor
+
+    @property
+    def mixing(self) -> Mixing:
+        """The mixing that turned samples into upload rows."""
+        return Mixing(self.row.long(), self.weight, int(self.row.max()) + 1)
+
+
+Truth = dict[tuple[int, int], Contribution]
+
+
+def read_truth(run_dir: Path, form: str) -> Truth:
+    """Truth of every recorded (client, round) of a form."""
+    truth: Truth = {}
+    for _, entries, _ in read_folder(run_dir / "truth" / form):
+        for key, named in entries.items():
+            truth[key] = Contribution(**{name: torch.from_numpy(value) for name, value in named.items()})
+    return truth
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What reconstructions are compared with: image [P] against upload row `row` [P] of `members` [P] images."""
+
+    images: Tensor
+    row: Tensor
+    sample_ids: Tensor
+    members: Tensor
+
+
+def make_targets(kind: str, contribution: Contribution, images: Tensor) -> Targets:
+    """Targets of one upload. images: [N,c,h,w] in [0,1], the private images in `sample_ids` order.
+
+    members: every image that contributed, each one a pair. mixture: the weighted mean image of each row.
+    class_mean: the plain mean image of the members of each row (equal weights).
+    """
+    kept = contribution.weight > 0
+    row = contribution.row.long()[kept]
+    n = contribution.mixing.n
+    counts = torch.bincount(row, minlength=n)
+    if kind == "members":
+        return Targets(images[kept], row, contribution.sample_ids[kept], counts[row])
+    if kind not in ("mixture", "class_mean"):
+        raise ValueError(f"unknown target '{kind}'")
+    weight = contribution.weight[kept] if kind == "mixture" else 1.0 / counts[row].float()
+    mean = Mixing(row, weight, n).apply(images[kept]).clamp(0.0, 1.0)
+    return Targets(mean, torch.arange(n), torch.full((n,), -1), counts)

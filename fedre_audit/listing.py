@@ -1,0 +1,47 @@
+"""`audit list WHAT`: what there is to choose from."""
+
+from collections.abc import Callable
+
+from attacks.base import ATTACKS
+from fedre_audit.audit.metrics import METRICS
+from fedre_audit.data.base import DATASETS
+from fedre_audit.federation.systems.base import SYSTEMS
+from fedre_audit.models.base import FAMILIES, MODELS
+from knowledge_forms.base import FORMS
+
+Row = tuple[str, ...]
+
+
+def first_line(thing: object) -> str:
+    """First line of a docstring."""
+    return (thing.__doc__ or "").strip().splitlines()[0] if thing.__doc__ else ""
+
+
+LISTS: dict[str, tuple[Row, Callable[[], list[Row]]]] = {
+    "forms": (
+        ("form", "what the label encoding tells", "what it is"),
+        lambda: [(name, form.discloses, first_line(form)) for name, form in FORMS.items()],
+    ),
+    "attacks": (
+        ("attack", "level", "cost", "what it is"),
+        lambda: [(name, a.level, a.cost, first_line(a)) for name, a in ATTACKS.items()],
+    ),
+    "systems": (("system", "what it is"), lambda: [(name, first_line(s)) for name, s in SYSTEMS.items()]),
+    "families": (("family", "members"), lambda: [(name, ", ".join(f)) for name, f in FAMILIES.items()]),
+    "models": (("model", "what it is"), lambda: [(name, first_line(m)) for name, m in MODELS.items()]),
+    "datasets": (("data set", "what it is"), lambda: [(name, first_line(d)) for name, d in DATASETS.items()]),
+    "metrics": (
+        ("metric", "unit", "more leakage is"),
+        lambda: [(name, m.unit, m.more_leakage) for name, m in METRICS.items()],
+    ),
+}
+
+
+def table(what: str) -> str:
+    """A plain table with aligned columns."""
+    header, rows = LISTS[what][0], LISTS[what][1]()
+    lines = [header, *rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

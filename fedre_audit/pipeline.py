@@ -1,0 +1,74 @@
+"""The whole audit: train, attack, score, report, in that order; a complete stage is not run again."""
+
+import os
+import time
+from pathlib import Path
+
+import torch
+from reports.render import write_report
+
+from attacks.base import ATTACKS
+from fedre_audit.config import AuditConfig, resolve
+from fedre_audit.federation.systems.base import SYSTEMS
+from fedre_audit.models.base import FAMILIES
+from fedre_audit.runs import Run, default_path, open_run
+from fedre_audit.stages import attack as attacking
+from fedre_audit.stages import score as scoring
+from fedre_audit.stages import train as training
+from fedre_audit.stages.prepare import Prepared, prepare
+from knowledge_forms.base import FORMS
+from knowledge_forms.errors import AuditError
+
+STAGES = ("train", "attack", "score", "report")
+
+
+def check_names(config: AuditConfig) -> None:
+    """Refuse unknown names before any work is done."""
+    FORMS[config.form]
+    SYSTEMS[config.system]
+    FAMILIES[config.family]
+    for name in config.attacks:
+        if not ATTACKS[name].uses_upload:
+            raise AuditError(f"attack '{name}' is a floor and always runs; leave it out of --attacks")
+    if not config.attacks:
+        raise AuditError("--attacks is empty; name at least one, for instance ridge")
+
+
+def set_up_torch(config: AuditConfig) -> None:
+    """Threads are part of the configuration: one against two threads is not bit-equal."""
+    torch.set_num_threads(config.threads)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+
+
+def run_stage(stage: str, run: Run, prepared: Prepared | None, seconds: dict[str, float], *, quiet: bool) -> None:
+    """Run one stage, whether or not it ran before."""
+    if stage == "report":
+        write_report(run.path)
+        return
+    prepared = prepared or prepare(run.config)
+    started = time.perf_counter()
+    if stage == "train":
+        training.train(run, prepared, quiet=quiet)
+    elif stage == "attack":
+        attacking.attack(run, prepared, quiet=quiet)
+    else:
+        scoring.score(run, prepared, seconds=seconds, quiet=quiet)
+    seconds[stage] = time.perf_counter() - started
+
+
+def audit(config: AuditConfig, out: Path | None = None, *, quiet: bool = False) -> Run:
+    """Run what is missing of an audit and return its run folder."""
+    config = resolve(config)
+    check_names(config)
+    set_up_torch(config)
+    done = {"train": training.DONE, "attack": attacking.DONE, "score": scoring.DONE}
+    path = out or default_path(config)
+    started = time.perf_counter()
+    prepared = prepare(config)  # before the folder is made: bad data leaves nothing behind
+    seconds = {"prepare": time.perf_counter() - started}
+    run = open_run(path, config)
+    for stage in STAGES:
+        if stage == "report" or not run.has(done[stage]):
+            run_stage(stage, run, prepared, seconds, quiet=quiet)
+    return run

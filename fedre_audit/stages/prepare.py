@@ -1,0 +1,68 @@
+"""What every stage starts from: the data set, its disjoint splits and the clients' parts; the same from one seed."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fedre_audit.config import AuditConfig
+from fedre_audit.data.base import ImageData, load_dataset
+from fedre_audit.data.partition import pathological, practical, split_train_test
+from fedre_audit.data.splits import Split, make_split
+from fedre_audit.federation.client import ClientData
+from fedre_audit.seeding import derive_seed
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """data: all images. split: disjoint ids. parts: per client (train ids, test ids) into `data`."""
+
+    data: ImageData
+    split: Split
+    parts: list[tuple[np.ndarray, np.ndarray]]
+
+    def client_data(self) -> list[ClientData]:
+        """Each client's private images: what it trains and is tested on."""
+        return [
+            ClientData(
+                images=self.data.images[train],
+                labels=self.data.labels[train],
+                ids=torch.from_numpy(train),
+                test_images=self.data.images[test],
+                test_labels=self.data.labels[test],
+            )
+            for train, test in self.parts
+        ]
+
+
+def prepare(config: AuditConfig) -> Prepared:
+    """Load, split and partition as `config` says."""
+    assert config.clients is not None
+    assert config.private_images is not None
+    assert config.auxiliary_images is not None
+    data = load_dataset(config.dataset, root=Path(config.data_root) if config.data_root else None)
+    if config.classes is not None and config.classes < len(data.classes):
+        data = data.limit_classes(config.classes)
+    split = make_split(
+        data,
+        private=config.private_images,
+        auxiliary=config.auxiliary_images,
+        evaluation=config.auxiliary_images // 4,
+        clients=config.clients,
+        seed=config.seed,
+    )
+    rng = np.random.RandomState(derive_seed(config.seed, "partition") % 2**32)
+    labels = data.labels[split.private].numpy()
+    if config.partition == "practical":
+        parts = practical(labels, config.clients, alpha=config.alpha, num_classes=len(data.classes), rng=rng)
+    else:
+        parts = pathological(
+            labels,
+            config.clients,
+            classes_per_client=config.classes_per_client,
+            num_classes=len(data.classes),
+            rng=rng,
+        )
+    ids = split.private.numpy()
+    return Prepared(data, split, [(ids[train], ids[test]) for train, test in split_train_test(parts, labels, rng)])
