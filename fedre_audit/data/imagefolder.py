@@ -1,0 +1,82 @@
+"""`imagefolder:PATH`: a folder per class, in a folder or archive, with or without train/ and test/."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from fedre_audit.data.archive import content_key, read_files
+from fedre_audit.data.base import DATASETS, ImageData, Progress, Request
+from fedre_audit.data.cache import cached
+from fedre_audit.data.decode import decode_images, is_image
+from knowledge_forms.errors import AuditError
+
+HELD_OUT = ("test", "val", "valid", "validation")
+
+
+@DATASETS.register("imagefolder:PATH")
+def imagefolder(request: Request) -> ImageData:
+    """Any class-per-folder tree; classes in alphabetical order, images in name order."""
+    if not request.argument:
+        raise AuditError("imagefolder: names no path; write --dataset imagefolder:PATH")
+    path = Path(request.argument).expanduser()
+    return load_tree(path, "imagefolder", request)
+
+
+def load_tree(path: Path, name: str, request: Request) -> ImageData:
+    """The class-per-folder tree at `path`, from the cache where it was decoded before."""
+    key = content_key(path, f"tree:{name}")
+    return cached(key, request.cache, lambda: read_tree(path, name, progress=request.progress))
+
+
+def read_tree(path: Path, name: str, *, progress: Progress | None = None) -> ImageData:
+    """Decode a class-per-folder tree; raises AuditError where its folders name no classes."""
+    contents = dict(read_files(path, is_image))
+    if not contents:
+        raise AuditError(f"{path} holds no image; it must be a tree with a folder of images per class")
+    placed = place(sorted(contents), str(path))
+    classes = tuple(sorted({label for _, label, _ in placed}))
+    number = {label: index for index, label in enumerate(classes)}
+    return ImageData(
+        name=name,
+        images=decode_images([(file, contents[file]) for _, _, file in placed], progress=progress),
+        labels=torch.tensor([number[label] for _, label, _ in placed]),
+        classes=classes,
+        official_split=torch.tensor([split for split, _, _ in placed], dtype=torch.int8),
+    )
+
+
+def place(files: Sequence[str], where: str) -> list[tuple[int, str, str]]:
+    """(official split, class, file) of every file name, sorted so that the training part comes first.
+
+    The folders all files share are skipped. Where what then comes first is `train` and a held-out name
+    (test, val, ...) and nothing else, that is the split and the next folder the class.
+    Raises AuditError on fewer than two classes, an image in no class folder and a held-out class that
+    training lacks (a flat `val/images/` would otherwise pass as a class of its own).
+
+    >>> place(["x/train/cat/1.png", "x/train/dog/1.png", "x/test/cat/2.png"], "x.zip")[-1]
+    (1, 'cat', 'x/test/cat/2.png')
+    """
+    folders = [file.split("/")[:-1] for file in files]
+    shallowest = min(map(len, folders))
+    skip = next((i for i, level in enumerate(zip(*folders, strict=False)) if len(set(level)) > 1), shallowest)
+    tops = {parts[skip] for parts in folders if len(parts) > skip}
+    has_split = "train" in tops and len(tops) > 1 and tops <= {"train", *HELD_OUT}
+    depth = skip + 1 if has_split else skip
+    for file, parts in zip(files, folders, strict=True):
+        if len(parts) <= depth and tops:
+            raise AuditError(f"{where}: '{file}' lies in no class folder; move it into one or remove it")
+    if not tops:
+        raise AuditError(f"{where} has a single class folder; it must hold at least two")
+    placed = sorted(
+        (int(has_split and parts[skip] != "train"), parts[depth], file)
+        for file, parts in zip(files, folders, strict=True)
+    )
+    trained = {label for split, label, _ in placed if split == 0}
+    for split, label, file in placed:
+        if split and label not in trained:
+            raise AuditError(
+                f"{where}: '{file}' is of class '{label}', which train/ lacks; "
+                "put held-out images into the class folders of train/"
+            )
+    return placed
