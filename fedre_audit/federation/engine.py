@@ -1,0 +1,137 @@
+"""The round loop every system shares: send -> evaluate -> train locally -> upload -> aggregate."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedre_audit.config import AuditConfig, config_sha256
+from fedre_audit.federation.checkpoint import load_state, save_state
+from fedre_audit.federation.client import ClientData, count_correct, represent_all, train_local
+from fedre_audit.federation.history import History, mean_accuracy, read_history
+from fedre_audit.federation.recorder import LocalState, Recorder, make_upload
+from fedre_audit.federation.systems import System
+from fedre_audit.models.base import ClientModel, check_width
+from fedre_audit.models.store import save_clients
+from fedre_audit.seeding import generator
+from knowledge_forms.base import FORMS, KnowledgeForm, Upload
+from knowledge_forms.errors import AuditError
+from knowledge_forms.traffic import count_traffic
+
+
+def pick_device(name: str) -> torch.device:
+    """auto: cuda where available, else cpu. On cuda convolutions are made deterministic and full precision."""
+    if name == "cuda" and not torch.cuda.is_available():
+        raise AuditError("--device cuda: this machine offers no CUDA device; use --device cpu")
+    if name == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    torch.backends.cudnn.deterministic = True
+    torch.backends.cudnn.benchmark = False
+    torch.backends.cudnn.allow_tf32 = False
+    return torch.device("cuda")
+
+
+def run_federation(
+    *,
+    models: Sequence[ClientModel],
+    client_data: Sequence[ClientData],
+    system: System,
+    form: KnowledgeForm,
+    config: AuditConfig,
+    recorder: Recorder,
+    on_round: Callable[[dict[str, Any]], None] | None = None,
+    checkpoint_every: int = 10,
+) -> History:
+    """Train `config.rounds` rounds (config resolved), record each; models end on the device, as trained.
+
+    The server learns from the system's own form; where the audited form is another one, that one is recorded from
+    the same trajectory. A checkpoint in the recorder's run folder is continued, and gives the same bytes as a run
+    without interruption. Raises AuditError on a width mismatch (before training) and on a non-finite loss.
+    """
+    if config.rounds is None:
+        raise ValueError("run_federation needs a resolved configuration")
+    torch.set_num_threads(config.threads)
+    device = pick_device(config.device)
+    server = system.start(models)
+    check_width(models, models[0].classifier.in_features if server is None else server.weight.shape[1])
+    data = [own.to(device) for own in client_data]
+    for model in models:
+        model.to(device)
+
+    path, sha = recorder.run_dir / "clients" / "state.safetensors", config_sha256(config)
+    history, first = History(), 0
+    if path.exists():
+        server, first = load_state(path, models, sha)
+        history = read_history(recorder.run_dir / "history.jsonl", first)
+
+    for round_ in range(first, config.rounds):
+        sent = system.send(server, models, config)
+        correct = [count_correct(m, own.test_images, own.test_labels) for m, own in zip(models, data, strict=True)]
+        losses, states = [], []
+        for client, (model, own) in enumerate(zip(models, data, strict=True)):
+            losses.append(_train(model, own, config, round_, client))
+            states.append(_represent(model, own, config, round_, client))
+        recorded = recorder.record(round_, states, sent)
+        uploads = _system_uploads(system, form, recorded, states, recorder, config.seed)
+        server, server_loss = system.aggregate(server, uploads, config)
+        if server_loss is not None and not math.isfinite(server_loss):
+            raise AuditError(f"round {round_}: the server loss is not finite; lower --server_lr ({config.server_lr})")
+        row = {
+            "round": round_,
+            **mean_accuracy(correct, [len(own.test_labels) for own in data]),
+            "train_loss": losses,
+            "server_loss": server_loss,
+            "traffic": asdict(count_traffic(recorded if system.form else [], sent, len(models))),
+        }
+        history.rows.append(row)
+        recorder.write_history(history)
+        if (round_ + 1) % checkpoint_every == 0 or round_ + 1 == config.rounds:
+            save_state(path, models, server, round_ + 1, sha)
+        if on_round is not None:
+            on_round(row)
+    save_clients(recorder.run_dir, models)
+    return history
+
+
+def _train(model: ClientModel, own: ClientData, config: AuditConfig, round_: int, client: int) -> float:
+    loss = train_local(
+        model,
+        own.images,
+        own.labels,
+        epochs=config.local_epochs,
+        lr=config.lr,
+        batch_size=config.batch_size,
+        shuffle=config.shuffle,
+        generator=generator(config.seed, "loader", round=round_, client=client),
+    )
+    _require_finite(math.isfinite(loss), "training loss", config, round_, client)
+    return loss
+
+
+def _represent(model: ClientModel, own: ClientData, config: AuditConfig, round_: int, client: int) -> LocalState:
+    representations: Tensor = represent_all(model, own.images).cpu()
+    _require_finite(bool(representations.isfinite().all()), "representation", config, round_, client)
+    return LocalState(client, round_, own.ids.cpu(), own.labels.cpu(), representations)
+
+
+def _require_finite(finite: bool, what: str, config: AuditConfig, round_: int, client: int) -> None:
+    if not finite:
+        raise AuditError(f"client {client}, round {round_}: the {what} is not finite; lower --lr ({config.lr})")
+
+
+def _system_uploads(
+    system: System,
+    form: KnowledgeForm,
+    recorded: list[Upload],
+    states: Sequence[LocalState],
+    recorder: Recorder,
+    seed: int,
+) -> list[Upload]:
+    """What the server of this system learns from: the audited uploads themselves where the form is its own."""
+    if system.form is None or system.form == form.name:
+        return recorded
+    own_form = FORMS[system.form]()
+    return [make_upload(own_form, state, recorder.num_classes, seed)[0] for state in states]

@@ -1,0 +1,54 @@
+"""The contract of a federated system: what it sends, and what it does with the uploads."""
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+
+from fedre_audit.config import AuditConfig
+from fedre_audit.models.base import ClientModel
+from knowledge_forms.base import Classifier, Upload
+from knowledge_forms.registry import Registry
+
+
+class System(ABC):
+    """A federation's protocol around the engine's round: send -> evaluate -> train locally -> upload -> aggregate.
+
+    The defaults are those of a system that sends nothing. The only state is the server's classifier, which the
+    engine keeps and hands back, so a system itself has none.
+    form: name of the knowledge form its clients upload; None: they upload nothing.
+    """
+
+    name: ClassVar[str]
+    form: ClassVar[str | None] = None
+
+    def start(self, models: Sequence[ClientModel]) -> Classifier | None:
+        """The server's classifier before round 0, on the CPU."""
+        return None
+
+    def send(self, server: Classifier | None, models: Sequence[ClientModel], config: AuditConfig) -> Classifier | None:
+        """Overwrite what the server may overwrite at the clients; returns what was sent, None for nothing."""
+        return None
+
+    def aggregate(
+        self, server: Classifier | None, uploads: Sequence[Upload], config: AuditConfig
+    ) -> tuple[Classifier | None, float | None]:
+        """The round's uploads in client order -> the server's new classifier and its loss."""
+        return server, None
+
+
+def head_of(model: ClientModel) -> Classifier:
+    """A copy of a client's classifier, on the CPU."""
+    head = model.classifier
+    return Classifier(head.weight.detach().cpu().clone(), head.bias.detach().cpu().clone())
+
+
+def overwrite_head(model: ClientModel, classifier: Classifier) -> None:
+    """Copy a classifier's values into a client's own parameters."""
+    with torch.no_grad():
+        model.classifier.weight.copy_(classifier.weight)
+        model.classifier.bias.copy_(classifier.bias)
+
+
+SYSTEMS: Registry[type[System]] = Registry("system")

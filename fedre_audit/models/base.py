@@ -1,0 +1,153 @@
+"""Client models: extractor -> mapping -> classifier, split by construction, one declared head type for all.
+
+Heterogeneous clients agree on two things only: the width d of what leaves them and the head Linear(d, C)
+(FedRE, arXiv 2511.22265; model-heterogeneous federations as in HtFLlib, arXiv 2506.03954).
+"""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fedre_audit.seeding import derive_seed
+from knowledge_forms.errors import AuditError
+from knowledge_forms.registry import Registry
+
+ImageShape = tuple[int, int, int]
+
+
+class AveragePool(nn.Module):
+    """AP mapping: adaptive average pooling over the feature axis, [N,a] -> [N,d].
+
+    Window i covers entries floor(i*a/d) to ceil((i+1)*a/d) - 1: the identity at a = d, pair means at a = 2d,
+    repeats where a < d. A fixed linear map that server and attacker know.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[N,a] -> [N,d]."""
+        return features if features.shape[1] == self.width else F.adaptive_avg_pool1d(features, self.width)
+
+
+class ClientModel(nn.Module):
+    """One client's model. extractor: [N,c,h,w] in [-1,1] -> [N,a]; mapping: -> [N,d]; classifier: Linear(d, C)."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        extractor: nn.Module,
+        image_shape: ImageShape,
+        num_classes: int,
+        feature_width: int,
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.image_shape = image_shape
+        self.extractor = extractor
+        self.mapping = AveragePool(feature_width)
+        self.classifier = nn.Linear(feature_width, num_classes)
+
+    def represent(self, images: Tensor) -> Tensor:
+        """Images [N,c,h,w] in [0,1] -> representations [N,d]; the only place where images are normalised."""
+        return self.mapping(self.extractor(images * 2.0 - 1.0))
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images [N,c,h,w] in [0,1] -> logits [N,C]."""
+        return self.classifier(self.represent(images))
+
+
+MODELS: Registry[Callable[[ImageShape], nn.Module]] = Registry("model")
+FAMILIES: Registry[tuple[str, ...]] = Registry("family")
+
+
+def build_model(name: str, *, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int) -> ClientModel:
+    """A freshly initialised model; the same seed gives the same weights and the global generator is left alone."""
+    build = MODELS[name]
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return ClientModel(
+            name=name,
+            extractor=build(image_shape),
+            image_shape=image_shape,
+            num_classes=num_classes,
+            feature_width=feature_width,
+        )
+
+
+def build_clients(
+    *, family: str, clients: int, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int
+) -> list[ClientModel]:
+    """Client k gets member k mod (family size), each with its own initial weights."""
+    members = FAMILIES[family]
+    return [
+        build_model(
+            members[client % len(members)],
+            image_shape=image_shape,
+            num_classes=num_classes,
+            feature_width=feature_width,
+            seed=derive_seed(seed, "model", client=client),
+        )
+        for client in range(clients)
+    ]
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Eval mode without gradients inside; afterwards every submodule has the mode it had before."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training
+
+
+def check_width(models: Sequence[ClientModel], server_width: int) -> None:
+    """Raise one AuditError naming every client whose representation does not fit the server classifier.
+
+    Widths come from a real forward pass of one black image.
+    """
+    problems = []
+    for client, model in enumerate(models):
+        with evaluating(model):
+            weight = model.classifier.weight
+            width = model.represent(weight.new_zeros(1, *model.image_shape)).shape[1]
+        if not width == weight.shape[1] == server_width:
+            problems.append(
+                f"client {client} ({model.name}) sends width {width} through a head of width {weight.shape[1]}, "
+                f"the server classifier expects {server_width}"
+            )
+    if problems:
+        raise AuditError("; ".join(problems) + "; give every client the same --feature_width")
+
+
+class ClientEncoder(nn.Module):
+    """What an attacker may query: images [N,c,h,w] in [0,1] -> representations [N,d], always in eval mode."""
+
+    def __init__(self, model: ClientModel) -> None:
+        super().__init__()
+        self.extractor = copy.deepcopy(model.extractor)
+        self.mapping = copy.deepcopy(model.mapping)
+        self.eval().requires_grad_(False)
+
+    def train(self, mode: bool = True) -> "ClientEncoder":
+        """Stays in eval mode whatever is asked: an attacker sees the encoder as the upload was made."""
+        return super().train(False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Images [N,c,h,w] in [0,1] -> [N,d]; gradients flow to the images, not to the weights."""
+        return self.mapping(self.extractor(images * 2.0 - 1.0))
+
+
+def as_encoder(model: ClientModel) -> ClientEncoder:
+    """A frozen copy of a client's encoder, without its head; the model itself is not touched."""
+    return ClientEncoder(model)

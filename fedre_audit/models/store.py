@@ -1,0 +1,68 @@
+"""Client models on disk: `clients/client-000.safetensors` each, and `clients/models.json` saying what they are."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from fedre_audit.models.base import ClientModel, build_model
+from knowledge_forms.errors import AuditError
+from knowledge_forms.store import read_tensors, write_bytes, write_tensors
+
+
+def state_arrays(model: nn.Module) -> dict[str, NDArray[Any]]:
+    """Every parameter and buffer as a NumPy array."""
+    return {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
+
+
+def load_arrays(model: nn.Module, arrays: Mapping[str, NDArray[Any]], source: Path) -> None:
+    """Put `state_arrays` back; raises AuditError where names or shapes do not fit the model."""
+    state = model.state_dict()
+    missing = sorted(set(state) ^ set(arrays))
+    if missing:
+        raise AuditError(f"{source} does not fit its model (differs in '{missing[0]}'); record the run again")
+    wrong = sorted(name for name in state if state[name].numel() != arrays[name].size)
+    if wrong:
+        raise AuditError(f"{source}: '{wrong[0]}' has the wrong size for its model; record the run again")
+    # Scalars come back as one-element arrays, hence the reshape.
+    model.load_state_dict({name: torch.from_numpy(arrays[name].copy()).reshape(state[name].shape) for name in state})
+
+
+def save_clients(run_dir: Path, models: Sequence[ClientModel]) -> None:
+    """Write all client models of a run; `models.json` comes last, so its presence means all are there."""
+    folder = run_dir / "clients"
+    for client, model in enumerate(models):
+        write_tensors(folder / f"client-{client:03d}.safetensors", state_arrays(model), {"model": model.name})
+    first = models[0]
+    description = {
+        "models": [model.name for model in models],
+        "image_shape": list(first.image_shape),
+        "num_classes": first.classifier.out_features,
+        "feature_width": first.classifier.in_features,
+    }
+    write_bytes(folder / "models.json", (json.dumps(description, indent=2) + "\n").encode())
+
+
+def load_clients(run_dir: Path) -> list[ClientModel]:
+    """The client models of a finished run, in client order, in eval mode, on the CPU."""
+    path = run_dir / "clients" / "models.json"
+    if not path.is_file():
+        raise AuditError(f"{path} does not exist; finish the training of this run first")
+    described = json.loads(path.read_text())
+    models = []
+    for client, name in enumerate(described["models"]):
+        model = build_model(
+            name,
+            image_shape=tuple(described["image_shape"]),
+            num_classes=described["num_classes"],
+            feature_width=described["feature_width"],
+            seed=0,
+        )
+        source = path.with_name(f"client-{client:03d}.safetensors")
+        load_arrays(model, read_tensors(source)[0], source)
+        models.append(model.eval())
+    return models
