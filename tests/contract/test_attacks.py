@@ -1,0 +1,101 @@
+"""Every registered attack, floors included, runs through one contract on tiny analytic encoders."""
+
+import inspect
+
+import pytest
+import torch
+from torch import nn
+
+from attacks.base import ATTACKS
+from attacks.knowledge import LEVELS, Q0, Q3
+from knowledge_forms.base import ServerView, Upload
+from knowledge_forms.errors import AuditError
+
+SHAPES = [(1, 12, 12), (3, 8, 10)]
+CLASSES = 4
+
+
+class Flatten(nn.Module):
+    """An encoder that keeps everything: the flattened image."""
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return images.flatten(1)
+
+
+def knowledge(shape, count: int = 60, seed: int = 0) -> Q3:
+    generator = torch.Generator().manual_seed(seed)
+    return Q3(
+        images=torch.rand(count, *shape, generator=generator),
+        labels=torch.randint(0, CLASSES, (count,), generator=generator),
+        num_classes=CLASSES,
+        seed=seed,
+        architecture=Flatten,
+        encoder=Flatten(),
+        module=Flatten(),
+    )
+
+
+def view(shape, rows: int = 3, client: int = 5) -> ServerView:
+    generator = torch.Generator().manual_seed(9)
+    images = torch.rand(rows, *shape, generator=generator)
+    encoding = torch.eye(CLASSES)[torch.arange(rows) % CLASSES]
+    older = Upload(client, 0, "raw", torch.zeros(rows, images[0].numel()), encoding)
+    newest = Upload(client, 1, "raw", images.flatten(1), encoding)
+    return ServerView("fedallrep", "raw", "", images[0].numel(), CLASSES, (older, newest))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", ATTACKS)
+def test_contract(name, shape):
+    attack = ATTACKS[name]()
+    known = knowledge(shape)
+    before = known.images.clone()
+    assert attack.fit(known) is attack
+    found = attack.reconstruct(view(shape))
+    assert found.images.shape == (3, *shape)
+    assert found.images.dtype == torch.float32
+    assert (found.client, found.round) == (5, 1)
+    assert found.images.min() >= 0
+    assert found.images.max() <= 1
+    assert torch.equal(known.images, before)
+    again = ATTACKS[name]().fit(knowledge(shape)).reconstruct(view(shape))
+    assert torch.equal(found.images, again.images)
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_facts_and_constructor(name):
+    cls = ATTACKS[name]
+    assert cls.name == name
+    assert cls.level in LEVELS
+    assert cls.__doc__
+    parameters = inspect.signature(cls).parameters.values()
+    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters if p.name not in ("args", "kwargs"))
+    assert name.replace("_", "") in repr(cls()).lower().replace("_", "")
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_unfitted_and_below_level_are_refused(name):
+    with pytest.raises(AuditError, match="not fitted"):
+        ATTACKS[name]().reconstruct(view(SHAPES[0]))
+    full = knowledge(SHAPES[0])
+    least = Q0(full.images, full.labels, CLASSES, 0)
+    if ATTACKS[name].level != "Q0":
+        with pytest.raises(AuditError, match="needs threat level"):
+            ATTACKS[name]().fit(least)
+    else:
+        assert ATTACKS[name]().fit(least).reconstruct(view(SHAPES[0])).images.shape[0] == 3
+
+
+@pytest.mark.parametrize("name", [name for name in ATTACKS if not ATTACKS[name].uses_upload])
+def test_floors_ignore_the_representation(name):
+    attack = ATTACKS[name]().fit(knowledge(SHAPES[0]))
+    one = view(SHAPES[0])
+    blank = ServerView("", "raw", "", 1, CLASSES, tuple(
+        Upload(u.client, u.round, u.form, torch.full_like(u.representation, 7.0), u.label_encoding) for u in one.uploads
+    ))  # fmt: skip
+    assert torch.equal(attack.reconstruct(one).images, attack.reconstruct(blank).images)
+
+
+def test_no_auxiliary_images_is_refused():
+    with pytest.raises(AuditError, match="no auxiliary images"):
+        Q0(torch.zeros(0, 1, 4, 4), torch.zeros(0), 2, 0)
