@@ -65,7 +65,7 @@ def run_federation(
     history, first = History(), 0
     if path.exists():
         server, first = load_state(path, models, sha)
-        history = read_history(recorder.run_dir / "history.jsonl", first)
+        history = History(read_history(recorder.run_dir).rows[:first])
 
     for round_ in range(first, config.rounds):
         sent = system.send(server, models, config)
@@ -81,13 +81,13 @@ def run_federation(
             raise AuditError(f"round {round_}: the server loss is not finite; lower --server_lr ({config.server_lr})")
         row = {
             "round": round_,
-            **mean_accuracy(correct, [len(own.test_labels) for own in data]),
+            "accuracy": mean_accuracy(correct, [len(own.test_labels) for own in data]),
             "train_loss": losses,
             "server_loss": server_loss,
             "traffic": asdict(count_traffic(recorded if system.form else [], sent, len(models))),
         }
         history.rows.append(row)
-        recorder.write_history(history)
+        history.write(recorder.run_dir)
         if (round_ + 1) % checkpoint_every == 0 or round_ + 1 == config.rounds:
             save_state(path, models, server, round_ + 1, sha)
         if on_round is not None:

@@ -9,6 +9,8 @@ from typing import Any
 from knowledge_forms.errors import AuditError
 from knowledge_forms.store import write_bytes
 
+FILE = "history.jsonl"
+
 
 def mean_accuracy(correct: Sequence[int], counts: Sequence[int]) -> dict[str, Any]:
     """Correct and test images per client -> accuracy per client (None without test images) and both means.
@@ -16,12 +18,12 @@ def mean_accuracy(correct: Sequence[int], counts: Sequence[int]) -> dict[str, An
     weighted: over test images, as published. unweighted: over clients.
 
     >>> mean_accuracy([1, 6, 0], [2, 8, 0])
-    {'accuracy': [0.5, 0.75, None], 'weighted': 0.7, 'unweighted': 0.625}
+    {'clients': [0.5, 0.75, None], 'weighted': 0.7, 'unweighted': 0.625}
     """
     each = [hits / n if n else None for hits, n in zip(correct, counts, strict=True)]
     known = [value for value in each if value is not None]
     return {
-        "accuracy": each,
+        "clients": each,
         "weighted": sum(correct) / sum(counts) if known else None,
         "unweighted": sum(known) / len(known) if known else None,
     }
@@ -29,7 +31,7 @@ def mean_accuracy(correct: Sequence[int], counts: Sequence[int]) -> dict[str, An
 
 @dataclass
 class History:
-    """Rows by round: `round`, `accuracy` (per client), `weighted`, `unweighted`, `train_loss` (per client),
+    """Rows by round: `round`, `accuracy` (`clients`, `weighted`, `unweighted`), `train_loss` (per client),
     `server_loss` (mean per upload row; null where the server has no step) and `traffic` of the audited form."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
@@ -37,21 +39,24 @@ class History:
     def accuracy(self) -> dict[str, dict[str, float | None]]:
         """{"last": {"weighted", "unweighted"}, "best": ...}; best is the maximum over rounds, chosen on test data."""
         means = ("weighted", "unweighted")
-        columns = {name: [row[name] for row in self.rows if row[name] is not None] for name in means}
+        columns = {
+            name: [row["accuracy"][name] for row in self.rows if row["accuracy"][name] is not None] for name in means
+        }
         return {
             "last": {name: columns[name][-1] if columns[name] else None for name in means},
             "best": {name: max(columns[name], default=None) for name in means},
         }
 
-    def write(self, path: Path) -> None:
-        """All rows so far to one JSON-lines file, atomically."""
-        write_bytes(path, "".join(json.dumps(row) + "\n" for row in self.rows).encode())
+    def write(self, run_dir: Path) -> None:
+        """All rows so far to `history.jsonl`, atomically."""
+        write_bytes(run_dir / FILE, "".join(json.dumps(row) + "\n" for row in self.rows).encode())
 
 
-def read_history(path: Path, rounds: int) -> History:
-    """The first `rounds` rows of a history file; raises AuditError where they are not all there."""
-    lines = path.read_text().splitlines()[:rounds] if path.is_file() else []
+def read_history(run_dir: Path) -> History:
+    """The diary of a run folder; raises AuditError where it is missing or not rounds 0, 1, 2, ..."""
+    path = run_dir / FILE
+    lines = path.read_text().splitlines() if path.is_file() else []
     rows = [json.loads(line) for line in lines]
-    if [row["round"] for row in rows] != list(range(rounds)):
-        raise AuditError(f"{path} does not hold rounds 0 to {rounds - 1}; remove the run folder and start again")
+    if not rows or [row["round"] for row in rows] != list(range(len(rows))):
+        raise AuditError(f"{path} is missing or lacks rounds; remove the run folder and start again")
     return History(rows)

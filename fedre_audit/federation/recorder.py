@@ -20,7 +20,6 @@ from typing import Any
 from numpy.typing import NDArray
 from torch import Tensor
 
-from fedre_audit.federation.history import History
 from fedre_audit.federation.view import BROADCAST
 from fedre_audit.seeding import generator
 from knowledge_forms.base import FORMS, Classifier, KnowledgeForm, Mixing, Upload
@@ -109,7 +108,3 @@ class Recorder:
             "classes": self.num_classes,
         }
         write_entries(self.run_dir / folder / f"round-{round_:06d}.safetensors", entries, metadata)
-
-    def write_history(self, history: History) -> None:
-        """The diary so far."""
-        history.write(self.run_dir / "history.jsonl")

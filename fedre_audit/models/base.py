@@ -35,39 +35,50 @@ class AveragePool(nn.Module):
         return features if features.shape[1] == self.width else F.adaptive_avg_pool1d(features, self.width)
 
 
+class ClientEncoder(nn.Module):
+    """What makes representations: images [N,c,h,w] in [0,1] -> extractor [N,a] -> mapping [N,d]."""
+
+    def __init__(self, extractor: nn.Module, mapping: nn.Module) -> None:
+        super().__init__()
+        self.extractor = extractor
+        self.mapping = mapping
+
+    def forward(self, images: Tensor) -> Tensor:
+        """[N,c,h,w] in [0,1] -> [N,d]; the only place where images are normalised, to [-1,1]."""
+        return self.mapping(self.extractor(images * 2.0 - 1.0))
+
+
 class ClientModel(nn.Module):
-    """One client's model. extractor: [N,c,h,w] in [-1,1] -> [N,a]; mapping: -> [N,d]; classifier: Linear(d, C)."""
+    """One client's model: encoder (extractor and mapping to width d), then classifier Linear(d, C)."""
 
     def __init__(
-        self,
-        *,
-        name: str,
-        extractor: nn.Module,
-        image_shape: ImageShape,
-        num_classes: int,
-        feature_width: int,
+        self, *, name: str, extractor: nn.Module, image_shape: ImageShape, num_classes: int, feature_width: int
     ) -> None:
         super().__init__()
         self.name = name
         self.image_shape = image_shape
-        self.extractor = extractor
-        self.mapping = AveragePool(feature_width)
+        self.encoder = ClientEncoder(extractor, AveragePool(feature_width))
         self.classifier = nn.Linear(feature_width, num_classes)
 
     def represent(self, images: Tensor) -> Tensor:
-        """Images [N,c,h,w] in [0,1] -> representations [N,d]; the only place where images are normalised."""
-        return self.mapping(self.extractor(images * 2.0 - 1.0))
+        """Images [N,c,h,w] in [0,1] -> representations [N,d]."""
+        return self.encoder(images)
 
     def forward(self, images: Tensor) -> Tensor:
         """Images [N,c,h,w] in [0,1] -> logits [N,C]."""
         return self.classifier(self.represent(images))
+
+    def rebuild(self) -> nn.Module:
+        """An untrained, trainable encoder of this architecture: what knowing the architecture gives."""
+        head = self.classifier
+        return build_model(self.name, self.image_shape, head.out_features, head.in_features, seed=0).encoder
 
 
 MODELS: Registry[Callable[[ImageShape], nn.Module]] = Registry("model")
 FAMILIES: Registry[tuple[str, ...]] = Registry("family")
 
 
-def build_model(name: str, *, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int) -> ClientModel:
+def build_model(name: str, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int) -> ClientModel:
     """A freshly initialised model; the same seed gives the same weights and the global generator is left alone."""
     build = MODELS[name]
     with torch.random.fork_rng(devices=[]):
@@ -82,17 +93,17 @@ def build_model(name: str, *, image_shape: ImageShape, num_classes: int, feature
 
 
 def build_clients(
-    *, family: str, clients: int, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int
+    family: str, clients: int, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int
 ) -> list[ClientModel]:
     """Client k gets member k mod (family size), each with its own initial weights."""
     members = FAMILIES[family]
     return [
         build_model(
             members[client % len(members)],
-            image_shape=image_shape,
-            num_classes=num_classes,
-            feature_width=feature_width,
-            seed=derive_seed(seed, "model", client=client),
+            image_shape,
+            num_classes,
+            feature_width,
+            derive_seed(seed, "model", client=client),
         )
         for client in range(clients)
     ]
@@ -130,24 +141,6 @@ def check_width(models: Sequence[ClientModel], server_width: int) -> None:
         raise AuditError("; ".join(problems) + "; give every client the same --feature_width")
 
 
-class ClientEncoder(nn.Module):
-    """What an attacker may query: images [N,c,h,w] in [0,1] -> representations [N,d], always in eval mode."""
-
-    def __init__(self, model: ClientModel) -> None:
-        super().__init__()
-        self.extractor = copy.deepcopy(model.extractor)
-        self.mapping = copy.deepcopy(model.mapping)
-        self.eval().requires_grad_(False)
-
-    def train(self, mode: bool = True) -> "ClientEncoder":
-        """Stays in eval mode whatever is asked: an attacker sees the encoder as the upload was made."""
-        return super().train(False)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Images [N,c,h,w] in [0,1] -> [N,d]; gradients flow to the images, not to the weights."""
-        return self.mapping(self.extractor(images * 2.0 - 1.0))
-
-
 def as_encoder(model: ClientModel) -> ClientEncoder:
-    """A frozen copy of a client's encoder, without its head; the model itself is not touched."""
-    return ClientEncoder(model)
+    """A frozen copy of a client's encoder in eval mode; gradients flow to images only, the model is not touched."""
+    return copy.deepcopy(model.encoder).eval().requires_grad_(False)

@@ -57,9 +57,9 @@ def load_clients(run_dir: Path) -> list[ClientModel]:
     for client, name in enumerate(described["models"]):
         model = build_model(
             name,
-            image_shape=tuple(described["image_shape"]),
-            num_classes=described["num_classes"],
-            feature_width=described["feature_width"],
+            tuple(described["image_shape"]),
+            described["num_classes"],
+            described["feature_width"],
             seed=0,
         )
         source = path.with_name(f"client-{client:03d}.safetensors")

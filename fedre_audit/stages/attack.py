@@ -7,8 +7,8 @@ from torch import Tensor
 from attacks.base import ATTACKS
 from attacks.floors import permuted_view
 from attacks.knowledge import Q3
-from fedre_audit.federation.recorder import read_view
-from fedre_audit.models.base import ClientModel, as_encoder, load_clients
+from fedre_audit.federation.view import read_view
+from fedre_audit.models import ClientModel, as_encoder, load_clients
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed

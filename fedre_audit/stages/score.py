@@ -24,7 +24,8 @@ from fedre_audit.audit.scoring import (
 )
 from fedre_audit.audit.truth import read_truth
 from fedre_audit.audit.verdict import verdict
-from fedre_audit.federation.recorder import read_history, read_view
+from fedre_audit.federation.history import read_history
+from fedre_audit.federation.view import read_view
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
@@ -128,8 +129,6 @@ def write_csv(path: Path, tables: list[FormAttack]) -> None:
 def federation_block(run: Run, view: ServerView) -> dict[str, Any]:
     """What was trained, how well, and what it sent."""
     history = read_history(run.path)
-    accuracy = [row["accuracy"] for row in history]
-    best = max(accuracy, key=lambda entry: entry["weighted"])
     return {
         "system": run.config.system,
         "form": run.config.form,
@@ -137,11 +136,8 @@ def federation_block(run: Run, view: ServerView) -> dict[str, Any]:
         "clients": run.config.clients,
         "rounds": run.config.rounds,
         "broadcast": bool(view.classifiers),
-        "accuracy": {
-            "last": {key: accuracy[-1][key] for key in ("weighted", "unweighted")},
-            "best": {key: best[key] for key in ("weighted", "unweighted")},
-        },
-        "traffic": history[-1]["traffic"],
+        "accuracy": history.accuracy(),
+        "traffic": history.rows[-1]["traffic"],
     }
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from fedre_audit.audit.intervals import Floats
 from fedre_audit.audit.scoring import ATTACK, FormAttack, floor_images, private_images
 from fedre_audit.audit.truth import make_targets, read_truth
-from fedre_audit.federation.recorder import read_view
+from fedre_audit.federation.view import read_view
 from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
 from fedre_audit.stages.attack import auxiliary

@@ -9,8 +9,8 @@ import torch
 
 from fedre_audit.federation.engine import run_federation
 from fedre_audit.federation.recorder import Recorder
-from fedre_audit.federation.systems.base import SYSTEMS
-from fedre_audit.models.base import build_clients
+from fedre_audit.federation.systems import SYSTEMS
+from fedre_audit.models import build_clients
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.stages.prepare import Prepared
@@ -42,7 +42,7 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
     models = build_clients(
         config.family,
         len(clients),
-        tuple(data.images.shape[1:]),
+        data.shape,
         len(data.classes),
         config.feature_width,
         config.seed,
@@ -50,10 +50,10 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
     recorder = Recorder(
         run_dir=run.path,
         system=config.system,
-        form=config.form,
-        mechanism=form.mechanism,
+        form=form,
         feature_width=config.feature_width,
         num_classes=len(data.classes),
+        seed=config.seed,
         also={} if config.form == CEILING else {CEILING: {rounds - 1}},
     )
     with progress("train clients", rounds, quiet=quiet) as tick:
