@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NotRequired, Union, cast, get_args, get_origin, get_type_hints
@@ -114,7 +114,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def dump_scores(scores: Scores) -> str:
+def dump_scores(scores: Mapping[str, Any]) -> str:
     """Canonical JSON text: keys in the order given, NaN and infinity as null, one newline at the end."""
     return json.dumps(_plain(scores), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -1,0 +1,218 @@
+"""Figures as inline SVG text: deterministic, themed by CSS classes, legible at any width, whole without script.
+
+Horizontal places are per cent of the width, so text keeps its size on a phone. Right (or up) always leaks more
+where a figure says so. Every figure has role="img", a title and a description.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from reports.numbers import format_number
+
+Format = Callable[[float | None], str]
+MARKERS = ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", "M-4-4h8v8h-8z", "M0-5L5 4h-10z", "M0-5.5L5.5 0 0 5.5-5.5 0z")
+DASHES = ("", "6 4", "2 3", "9 3 2 3")
+
+
+def _svg(title: str, desc: str, body: str, height: int, kind: str) -> str:
+    return (
+        f'<svg class="figure {kind}" role="img" width="100%" height="{height}">'
+        f"<title>{escape(title)}</title><desc>{escape(desc)}</desc>{body}</svg>"
+    )
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle", kind: str = "label") -> str:
+    return f'<text x="{x:.2f}%" y="{y:.1f}" text-anchor="{anchor}" class="{kind}">{escape(text)}</text>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.2f}%" y1="{y1:.1f}" x2="{x2:.2f}%" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def _marker(x: float, y: float, index: int, kind: str) -> str:
+    shape = MARKERS[index % len(MARKERS)]
+    return f'<svg x="{x:.2f}%" y="{y:.1f}" overflow="visible"><path d="{shape}" class="{kind}"/></svg>'
+
+
+def _known(*values: float | None) -> list[float]:
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def gauge(
+    floor: float | None,
+    value: float | None,
+    lo: float | None,
+    hi: float | None,
+    ceiling: float | None,
+    unit: str = "",
+    *,
+    higher_leaks: bool = True,
+    fmt: Format = format_number,
+    mini: bool = False,
+) -> str:
+    """Floor, this form with its interval, and ceiling on one scale; right leaks more. `mini`: no words, no title.
+
+    The bar runs from floor to form: what the upload adds to guessing. None leaves its mark out.
+    """
+    known = _known(floor, value, lo, hi, ceiling)
+    if value is None or not known:
+        body = "" if mini else _text(50, 50, "not available", kind="label strong")
+        return _svg("Scale", "The value of this form is not available.", body, 22 if mini else 96, "gauge")
+    low, high = min(known), max(known)
+    span = (high - low) or max(abs(high), 1.0) * 0.1
+    left, right = (6.0, 94.0) if mini else (20.0, 80.0)
+
+    def at(number: float) -> float:
+        share = (number - low) / span if higher_leaks else (high - number) / span
+        return left + share * (right - left)
+
+    y = 11 if mini else 50
+    x = at(value)
+    parts = [_line(2, y, 98, y, "track")]
+    if floor is not None:
+        start, end = sorted((at(floor), x))
+        leaks = (value > floor) == higher_leaks
+        parts.append(
+            f'<rect x="{start:.2f}%" y="{y - 5}" width="{end - start:.2f}%" height="10" '
+            f'class="bar {"leak" if leaks else "below"}"/>'
+        )
+        parts.append(_line(at(floor), y - 10, at(floor), y + 10, "floor"))
+    if ceiling is not None:
+        parts.append(_line(at(ceiling), y - 10, at(ceiling), y + 10, "ceiling"))
+    if lo is not None and hi is not None:
+        parts.append(_line(at(lo), y, at(hi), y, "whisker"))
+        parts += [_line(at(end), y - 5, at(end), y + 5, "whisker") for end in (lo, hi)]
+    parts.append(_marker(x, y, 3, "form"))
+    if mini:
+        return f'<svg class="figure gauge mini" aria-hidden="true" width="100%" height="22">{"".join(parts)}</svg>'
+    parts += [_text(x, 14, "this form"), _text(x, 32, fmt(value), kind="label strong")]
+    marks = sorted((at(n), name, n) for name, n in (("floor", floor), ("ceiling", ceiling)) if n is not None)
+    for place, (mark, name, number) in enumerate(marks):
+        only = len(marks) == 1
+        anchor = "middle" if only else ("end", "start")[place]
+        parts += [_text(mark, 78, name, anchor), _text(mark, 95, fmt(number), anchor, "label strong")]
+    parts.append(_text(98, 78 if len(marks) < 2 else 14, "leaks more →", "end", "label faint"))
+    band = f", 95 % interval {fmt(lo)} to {fmt(hi)}" if lo is not None and hi is not None else ""
+    desc = f"Floor {fmt(floor)}, this form {fmt(value)}{band}, ceiling {fmt(ceiling)} {unit}. Right leaks more."
+    return _svg("Floor, this form and ceiling on one scale", desc, "".join(parts), 104, "gauge")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a chart: (x, y, lo, hi) points, x ascending; lo and hi may be None."""
+
+    label: str
+    points: Sequence[tuple[float, float, float | None, float | None]]
+
+
+def ticks(low: float, high: float, count: int = 4) -> list[float]:
+    """About `count` round numbers inside [low, high]; low < high.
+
+    >>> ticks(12.7, 18.6)
+    [14, 16, 18]
+    """
+    step = 10 ** math.floor(math.log10((high - low) / count))
+    step *= next(k for k in (1, 2, 5, 10) if (high - low) / (k * step) <= count)
+    first = math.ceil(low / step)
+    return [round(k * step, 10) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def line_chart(
+    lines: Sequence[Line],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    floor: float | None = None,
+    fmt: Format = format_number,
+) -> str:
+    """Lines with interval bands and a dashed floor; x is logarithmic where it spans a factor of 20 or more."""
+    points = [point for line in lines for point in line.points]
+    xs = sorted({point[0] for point in points})
+    known = _known(*(v for point in points for v in point[1:]), floor)
+    margin = 0.06 * ((max(known) - min(known)) or 1.0)
+    low, high = min(known) - margin, max(known) + margin
+    log = xs[0] > 0 and xs[-1] / xs[0] >= 20
+    width, top, height = (14.0, 97.0), 12.0, 170.0
+
+    def share(x: float) -> float:
+        a, b, c = (math.log(v) for v in (x, xs[0], xs[-1])) if log else (x, xs[0], xs[-1])
+        return 0.04 + 0.92 * ((a - b) / (c - b) if c > b else 0.5)
+
+    def px(x: float) -> float:
+        return width[0] + share(x) * (width[1] - width[0])
+
+    def down(y: float) -> float:
+        return (high - y) / (high - low)
+
+    parts = [_text(0, 10, y_label, "start", "label faint")]
+    for tick in ticks(low, high):
+        y = top + 14 + down(tick) * height
+        parts += [_line(width[0], y, width[1], y, "grid"), _text(width[0] - 1.5, y + 4, fmt(tick), "end")]
+    inner = []
+    for i, line in enumerate(lines):
+        path = " ".join(f"{100 * share(x):.2f},{100 * down(y):.2f}" for x, y, *_ in line.points)
+        bands = [(x, lo, hi) for x, _, lo, hi in line.points if lo is not None and hi is not None]
+        if len(bands) > 1:
+            ring = [(x, hi) for x, _, hi in bands] + [(x, lo) for x, lo, _ in reversed(bands)]
+            corners = " ".join(f"{100 * share(x):.2f},{100 * down(y):.2f}" for x, y in ring)
+            inner.append(f'<polygon points="{corners}" class="band s{i % 4}"/>')
+        dash = f' stroke-dasharray="{DASHES[i % 4]}"' if DASHES[i % 4] else ""
+        inner.append(f'<polyline points="{path}" class="series s{i % 4}"{dash}/>')
+    parts.append(
+        f'<svg x="{width[0]}%" y="{top + 14}" width="{width[1] - width[0]}%" height="{height}" '
+        f'viewBox="0 0 100 100" preserveAspectRatio="none">{"".join(inner)}</svg>'
+    )
+    if floor is not None:
+        y = top + 14 + down(floor) * height
+        parts += [_line(width[0], y, width[1], y, "floor dashed"), _text(width[1], y - 5, "floor", "end")]
+    for i, line in enumerate(lines):
+        parts += [_marker(px(x), top + 14 + down(y) * height, i, f"mark s{i % 4}") for x, y, *_ in line.points]
+    bottom = top + 14 + height
+    shown = xs if len(xs) <= 6 else [xs[round(k * (len(xs) - 1) / 5)] for k in range(6)]
+    parts += [_text(px(x), bottom + 17, format_number(x)) for x in shown]
+    parts.append(_text(width[1], bottom + 35, x_label + (" (log scale)" if log else ""), "end", "label faint"))
+    ends = "; ".join(
+        f"{line.label}: {fmt(line.points[0][1])} at {format_number(line.points[0][0])}, "
+        f"{fmt(line.points[-1][1])} at {format_number(line.points[-1][0])}"
+        for line in lines
+    )
+    return _svg(title, f"{y_label} over {x_label}. {ends}.", "".join(parts), int(bottom + 42), "lines")
+
+
+def legend_key(index: int) -> str:
+    """The mark of line `index`, for a legend."""
+    dash = f' stroke-dasharray="{DASHES[index % 4]}"' if DASHES[index % 4] else ""
+    return (
+        f'<svg class="key" aria-hidden="true" width="34" height="12" viewBox="-17 -6 34 12"><path d="M-17 0h34" '
+        f'class="series s{index % 4}"{dash}/><path d="{MARKERS[index % 4]}" class="mark s{index % 4}"/></svg>'
+    )
+
+
+def histogram(edges: Sequence[float], counts: Sequence[int], *, title: str, x_label: str) -> str:
+    """Bars over bins; bars right of zero are what an upload added, and a line marks zero."""
+    low, high, most = edges[0], edges[-1], max(counts) or 1
+    top, height = 26.0, 150.0
+
+    def px(x: float) -> float:
+        return 4 + 92 * (x - low) / (high - low)
+
+    parts = [_text(0, 10, "images", "start", "label faint")]
+    for left, right, count in zip(edges, edges[1:], counts, strict=False):
+        tall = height * count / most
+        kind = "above" if left >= 0 else "under"
+        parts.append(
+            f'<rect x="{px(left):.2f}%" y="{top + height - tall:.1f}" width="{px(right) - px(left):.2f}%" '
+            f'height="{tall:.1f}" class="bin {kind}"/>'
+        )
+        parts.append(_text((px(left) + px(right)) / 2, top + height - tall - 4, str(count)))
+    parts.append(_line(4, top + height, 96, top + height, "grid"))
+    if low < 0 < high:
+        parts.append(_line(px(0), top - 8, px(0), top + height, "floor dashed"))
+    parts += [_text(px(tick), top + height + 17, format_number(tick)) for tick in ticks(low, high, 6)]
+    parts.append(_text(96, top + height + 35, x_label, "end", "label faint"))
+    gained = sum(count for left, count in zip(edges, counts, strict=False) if left >= 0)
+    desc = f"{gained} of {sum(counts)} images lie at or above zero, that is, gained over the floor."
+    return _svg(title, desc, "".join(parts), int(top + height + 42), "histogram")

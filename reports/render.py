@@ -1,0 +1,170 @@
+"""The page: a pure function of scores.json and the strips of a run folder. No request leaves it, no script runs."""
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from reports import figures, texts
+from reports.numbers import KINDS, Shown, format_number
+from reports.schema import load_scores
+from reports.scores import LEVELS, Row, Scores
+from reports.strips import load_strips
+
+Indexed = tuple[int, Row]
+
+
+def _environment() -> Environment:
+    env = Environment(
+        loader=PackageLoader("reports", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.globals.update(texts=texts, KINDS=KINDS, LEVELS=LEVELS, key=lambda i: Markup(figures.legend_key(i)))
+    return env
+
+
+def _headline(scores: Scores) -> dict[str, Any] | None:
+    """Places of the three numbers of the verdict, and the row whose interval belongs to them."""
+    numbers = scores["verdict"].get("numbers")
+    rows = [(i, row) for i, row in enumerate(scores["rows"]) if row["headline"]]
+    if numbers:
+        rows = [r for r in rows if (r[1]["metric"], r[1]["value"]) == (numbers["metric"], numbers["form"])]
+        places = {name: f"/verdict/numbers/{name}" for name in ("floor", "form", "ceiling")}
+        found: Any = numbers
+    elif rows:
+        i, row = rows[0]
+        places = {"floor": f"/rows/{i}/floor/best", "form": f"/rows/{i}/value", "ceiling": f"/rows/{i}/ceiling"}
+        found = {"floor": row["floor"]["best"], "form": row["value"], "ceiling": row["ceiling"]}
+        found |= {"metric": row["metric"], "unit": row["unit"]}
+    else:
+        return None
+    at: int | None = rows[0][0] if rows else None
+    own: Row | None = rows[0][1] if rows else None
+    kind = KINDS.get(found["metric"], "plain")
+    lo, hi = (own["ci95"] if own else None) or (None, None)
+    picture = figures.gauge(
+        found["floor"], found["form"], lo, hi, found["ceiling"], found["unit"],
+        higher_leaks=own["more_leakage"] == "higher" if own else found["metric"] != "mse",
+        fmt=partial(format_number, kind=kind),
+    )  # fmt: skip
+    return {**places, "metric": found["metric"], "unit": found["unit"], "kind": kind, "at": at, "row": own,
+            "gauge": Markup(picture)}  # fmt: skip
+
+
+def _main(row: Row) -> bool:
+    """Rows of the first table: the declared ones, and one whole-upload row per attack and metric."""
+    return row["headline"] or (row["stream"] == 1 and row["slice"] == "all" and row["target"] == "members")
+
+
+def _by_form(rows: Sequence[Indexed], first: str) -> dict[str, list[Indexed]]:
+    names = sorted({row["form"] for _, row in rows}, key=lambda name: (name != first, name))
+    return {name: [pair for pair in rows if pair[1]["form"] == name] for name in names}
+
+
+def _mini(row: Row) -> Markup:
+    lo, hi = row["ci95"] or (None, None)
+    higher = row["more_leakage"] == "higher"
+    args = (row["floor"]["best"], row["value"], lo, hi, row["ceiling"])
+    return Markup(figures.gauge(*args, higher_leaks=higher, mini=True))
+
+
+def _charts(rows: Sequence[Indexed], x: Callable[[Row], float | None], rest: Callable[[Row], Any], x_label: str,
+            title: str) -> list[dict[str, Any]]:  # fmt: skip
+    """One chart per metric and target of the rows whose `x` takes two values or more, all else equal."""
+    lines: dict[Any, dict[float, Indexed]] = {}
+    for i, row in rows:
+        place = x(row)
+        if row["slice"] != "all" or row["value"] is None or place is None:
+            continue
+        same = row["metric"], row["target"], row["form"], row["attack"], row["level"], rest(row)
+        lines.setdefault(same, {})[place] = (i, row)
+    charts = []
+    panels: dict[tuple[str, str], list[Any]] = {}
+    for same, points in lines.items():
+        if len(points) > 1:
+            panels.setdefault(same[:2], []).append((same, sorted(points.items())))
+    for (metric, target), found in panels.items():
+        drawn = [
+            figures.Line(
+                f"{same[2]}, {same[3]} ({same[4]})",
+                [(place, row["value"], *(row["ci95"] or (None, None))) for place, (_, row) in points],
+            )
+            for same, points in found
+        ]
+        last = found[0][1][-1][1][1]
+        picture = figures.line_chart(
+            drawn, title=title, x_label=x_label, floor=last["floor"]["best"],
+            y_label=f"{texts.METRICS.get(metric, metric)} {last['unit']}".strip(),
+            fmt=partial(format_number, kind=KINDS.get(metric, "plain")),
+        )  # fmt: skip
+        table = [(line.label, points) for line, (_, points) in zip(drawn, found, strict=True)]
+        charts.append({"svg": Markup(picture), "metric": metric, "target": target, "x": x_label, "lines": table,
+                       "more_leakage": last["more_leakage"]})  # fmt: skip
+    return charts
+
+
+def _budget(row: Row, name: str) -> float | None:
+    return row["budget"][name]  # type: ignore[literal-required]
+
+
+def _all_but(row: Row, name: str) -> tuple[object, ...]:
+    return row["stream"], *(value for key, value in row["budget"].items() if key != name)
+
+
+def _all_charts(rows: Sequence[Indexed]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    names = ("auxiliary", "steps", "restarts")
+    rounds = _charts(rows, lambda row: row["stream"], lambda row: tuple(row["budget"].values()),
+                     "rounds of uploads the attacker used", "Leakage over rounds")  # fmt: skip
+    budgets = []
+    for name, label in zip(names, ("public images the attacker holds", "steps", "restarts"), strict=True):
+        budgets += _charts(rows, partial(_budget, name=name), partial(_all_but, name=name), label,
+                           "Leakage over attacker budget")  # fmt: skip
+    return rounds, budgets
+
+
+def render(run_dir: Path) -> str:
+    """HTML of a run folder (scores.json, and strips/ where there is one). Raises SchemaError.
+
+    The same files give the same text, byte for byte.
+    """
+    scores = load_scores(run_dir / "scores.json")
+    rows = list(enumerate(scores["rows"]))
+    show = Shown(scores)
+    strips, left_out = load_strips(run_dir)
+    rounds, budgets = _all_charts(rows)
+    distributions = [
+        {**bins, "svg": Markup(figures.histogram(
+            bins["edges"], bins["counts"], title=f"Gains of single images, {bins['form']}, {bins['attack']}",
+            x_label=f"gain over the best floor, {texts.METRICS.get(bins['metric'], bins['metric'])}"))}
+        for bins in scores.get("distributions", [])
+    ]  # fmt: skip
+    first = scores["federation"]["form"]
+    return _environment().get_template("report.html.j2").render(
+        css=Markup((Path(__file__).parent / "style.css").read_text(encoding="utf-8")),
+        scores=scores, show=show, num=show.number, ci=show.interval, any=show.anything, mini=_mini,
+        fmt=format_number, headline=_headline(scores),
+        main_rows=_by_form([pair for pair in rows if _main(pair[1])], first),
+        other_rows=_by_form([pair for pair in rows if not _main(pair[1])], first),
+        slices=[(i, row) for i, row in rows if row["slice"] != "all"],
+        exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
+        strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
+    )  # fmt: skip
+
+
+def write_report(run_dir: Path) -> Path:
+    """Write `report.html` into the run folder, whole or not at all; returns its path. Raises SchemaError."""
+    page = render(run_dir)
+    path = run_dir / "report.html"
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=run_dir, delete=False) as file:
+        file.write(page)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+    return path

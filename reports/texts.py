@@ -1,0 +1,96 @@
+"""What the page says in words: verdict levels, threat levels, forms, metrics, limits, glossary."""
+
+VERDICTS = {
+    "NOT_ASSESSED": (
+        "Not assessed",
+        "This run supports no statement about leakage, neither that there is some nor that there is none. "
+        "The numbers below are shown for inspection only.",
+    ),
+    "NO_IMAGE_LEAKAGE_FOUND": (
+        "No image leakage found",
+        "The attackers that ran did not beat guessing. A stronger attacker still might: an audit is a lower "
+        "bound on leakage. What leaks without any attack is listed below.",
+    ),
+    "CLASS_LEVEL": (
+        "Class-level leakage",
+        "The uploads show what the images of a class, or of a client, look like in general. "
+        "Single images were not shown to be identified.",
+    ),
+    "SAMPLE_LEVEL": (
+        "Sample-level leakage",
+        "The uploads give away single private images: they can be picked out, and rebuilt better than by guessing.",
+    ),
+}
+
+THREAT_LEVELS = {
+    "Q0": ("the server alone", "uploads, its own classifier and public images"),
+    "Q1": ("a server that knows the model", "Q0 and the client's architecture"),
+    "Q2": ("a colluding client or a public backbone", "Q1 and answers of the client's encoder to its queries"),
+    "Q3": ("the auditor's worst case", "Q2 and the encoder's weights"),
+}
+
+FORMS = {
+    "raw": "One representation per private image, with its label.",
+    "prototype": "One mean representation per class the client holds, with the class label.",
+    "entangled": "One vector per client and round: a random mixture of its prototypes, with the mixture of labels.",
+}
+
+METRICS = {
+    "psnr": "PSNR",
+    "mse": "MSE",
+    "ssim": "SSIM",
+    "retrieval_top1": "Picked out, first guess",
+    "retrieval_top5": "Picked out, five guesses",
+    "retrieval_mrr": "Picked out, mean reciprocal rank",
+    "membership_auc": "Membership, AUC",
+    "membership_tpr_at_1pct": "Membership found at 1 % false alarms",
+    "evaluator_accuracy": "Class recognised",
+}
+
+TARGETS = {
+    "members": "every image that contributed",
+    "class_mean": "mean private image of the class",
+    "mixture": "weighted mean image of the upload",
+    "best": "best member, chosen by truth (optimistic)",
+}
+
+SLICES = {
+    "all": "all",
+    "n1": "classes of 1 image",
+    "n2-5": "classes of 2–5 images",
+    "n6-19": "classes of 6–19 images",
+    "n20+": "classes of 20 or more images",
+}
+
+LIMITS = (
+    "An audit is a lower bound: it shows what these attackers got, and a better one may get more. "
+    "Only a proof, such as differential privacy, bounds leakage from above.",
+    "Levels Q2 and Q3 give the attacker the client's encoder, which a server of a federation with different "
+    "models may not have. Level Q0 is the server alone.",
+    "A prototype or a mixture has no single true image. What a reconstruction is compared with is named in "
+    "every row as its target.",
+    "The server watches and does not cheat. A server that steers what it sends out could learn more.",
+    "Pixel similarity is not recognisability. A low PSNR does not mean that nothing leaked; read it beside the "
+    "floor, and beside how often the image was picked out.",
+    "The result holds for this data set, these models, these seeds and this many rounds.",
+)
+
+GLOSSARY = {
+    "Ceiling": "the same attacker given the raw representations of the same images: the most this attacker "
+    "gets through this encoder.",
+    "Class-level": "what a class or a client looks like in general leaks, not a single image.",
+    "Competence": "checks with a known right answer that an attacker must pass before its failure means anything.",
+    "Entangled representation": "a random mixture of a client's class prototypes, sent as one vector (FedRE).",
+    "Floor": "the best guess of an attacker who ignores the upload, from public images only.",
+    "Gain": "value minus floor, paired per client: what the upload added to guessing.",
+    "Interval": "95 % confidence interval, over clients unless it says images.",
+    "MSE": "mean squared pixel error on the 0–255 scale; lower is closer to the private image.",
+    "Permuted": "the attacker is given someone else's upload; a real leak must beat this.",
+    "Picked out": "how often the right private image is found among the candidates from the reconstruction.",
+    "Prototype": "the mean representation of a client's images of one class.",
+    "PSNR": "closeness to the private image in decibels; higher is closer.",
+    "Sample-level": "single private images leak.",
+    "SSIM": "structural similarity, at most 1; higher is closer.",
+    "Stream": "how many rounds of uploads the attacker used.",
+    "Unmixing": "solving for the prototypes from many rounds of mixtures whose weights are known.",
+}
