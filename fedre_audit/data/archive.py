@@ -8,6 +8,7 @@ import hashlib
 import lzma
 import os
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -24,6 +25,7 @@ RATIO_FREE = 64 * 2**20
 Wanted = Callable[[str], bool]
 UNREADABLE = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, NotImplementedError,
+    UnicodeError, struct.error,
 )  # fmt: skip
 
 
@@ -38,12 +40,12 @@ def read_files(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
     if not path.is_file():
         raise AuditError(f"{path} does not exist; check the path of the folder or archive")
     try:
-        if zipfile.is_zipfile(path):
+        if _is_zip(path):
             yield from _read_zip(path, wanted)
         else:
             yield from _read_tar(path, wanted)
     except UNREADABLE as error:
-        reason = str(error) or type(error).__name__
+        reason = str(error).split("\n")[0].rstrip(":") or type(error).__name__
         raise AuditError(
             f"{path} is truncated, corrupt or no .tar, .tar.gz or .zip ({reason}); fetch it again"
         ) from error
@@ -81,9 +83,15 @@ class _Budget:
             )
 
 
+def _is_zip(path: Path) -> bool:
+    # zipfile.is_zipfile looks for the end record anywhere, so a zip packed last inside a tar would pass.
+    with path.open("rb") as stream:
+        return stream.read(2) == b"PK"
+
+
 def _safe_name(path: Path, name: str) -> str:
     pure = PurePosixPath(name.replace("\\", "/"))
-    if pure.is_absolute() or ".." in pure.parts or ":" in name.split("/")[0] or "\0" in name:
+    if pure.is_absolute() or ".." in pure.parts or name[1:2] == ":" or "\0" in name:
         raise AuditError(f"{path}: member '{name}' points outside the archive; do not trust it, fetch another copy")
     return str(pure)
 

@@ -64,14 +64,14 @@ def place(files: Sequence[str], where: str) -> list[tuple[int, str, str]]:
     has_split = "train" in tops and len(tops) > 1 and tops <= {"train", *HELD_OUT}
     depth = skip + 1 if has_split else skip
     for file, parts in zip(files, folders, strict=True):
-        if len(parts) <= depth and tops:
+        if tops and len(parts) <= depth:
             raise AuditError(f"{where}: '{file}' lies in no class folder; move it into one or remove it")
-    if not tops:
-        raise AuditError(f"{where} has a single class folder; it must hold at least two")
     placed = sorted(
-        (int(has_split and parts[skip] != "train"), parts[depth], file)
+        (int(has_split and parts[skip] != "train"), "".join(parts[depth : depth + 1]), file)
         for file, parts in zip(files, folders, strict=True)
     )
+    if len({label for _, label, _ in placed}) < 2:
+        raise AuditError(f"{where} has a single class folder; it must hold at least two")
     trained = {label for split, label, _ in placed if split == 0}
     for split, label, file in placed:
         if split and label not in trained:

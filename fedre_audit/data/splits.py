@@ -27,19 +27,26 @@ class Split:
     duplicates_dropped: int
 
 
-def make_split(data: ImageData, *, private: int, auxiliary: int | None, evaluation: int, seed: int) -> Split:
+def make_split(
+    data: ImageData, *, private: int, auxiliary: int | None, evaluation: int, seed: int, clients: int = 1
+) -> Split:
     """Draw the three parts at random, each with the class shares of what it is drawn from.
 
     Private images come from the official training part. Evaluation images come from the official test
     part first, auxiliary ones from what is left of training first. `auxiliary=None` draws none: the
     attacker's images come from elsewhere (compare them with `check_disjoint`). Where fewer images are left
     than asked for, auxiliary and evaluation shrink in proportion.
-    Raises AuditError where the private images do not fit, where `auxiliary` is 0, and where nothing is left.
+    Raises AuditError where the private images do not fit or are fewer than `clients`, where `auxiliary` is 0,
+    and where nothing is left.
     """
     if private < 1 or evaluation < 0 or (auxiliary is not None and auxiliary < 1):
         raise AuditError(
             f"the split asks for {private} private, {auxiliary} auxiliary and {evaluation} evaluation "
             "images; it needs at least 1 private and 1 auxiliary image"
+        )
+    if private < clients:
+        raise AuditError(
+            f"{private} private images cannot be shared by {clients} clients; lower --clients or raise --private_images"
         )
     rng = np.random.RandomState(derive_seed(seed, "split") % 2**32)
     labels, test = data.labels.numpy(), data.official_split.numpy() > 0

@@ -31,7 +31,7 @@ def read_tiny(path: Path, *, progress: Progress | None = None) -> ImageData:
     """Decode train/ and val/ (test/ has no labels); raises AuditError where an image has no known class."""
     raw = dict(read_files(path, _wanted))
     contents = {_inner(name): data for name, data in raw.items()}
-    texts = {name: contents.pop(name, b"").decode() for name in TEXTS}
+    texts = {name: contents.pop(name, b"").decode(errors="replace") for name in TEXTS}
     wnids = sorted(texts["wnids.txt"].split())
     if not wnids:
         raise AuditError(f"{path} has no wnids.txt; fetch the archive in its official layout again")
