@@ -59,9 +59,22 @@ def _headline(scores: Scores) -> dict[str, Any] | None:
             "gauge": Markup(picture)}  # fmt: skip
 
 
-def _main(row: Row) -> bool:
-    """Rows of the first table: the declared ones, and one whole-upload row per attack and metric."""
-    return row["headline"] or (row["stream"] == 1 and row["slice"] == "all" and row["target"] == "members")
+def _split(rows: Sequence[Indexed]) -> tuple[list[Indexed], list[Indexed]]:
+    """Rows of the first table, and the others.
+
+    First come the declared rows, and of each attack and metric the whole-upload, one-round row of most public images.
+    """
+    most: dict[Any, float] = {}
+    for _, row in rows:
+        same = row["form"], row["attack"], row["level"], row["metric"]
+        most[same] = max(most.get(same, 0), row["budget"]["auxiliary"] or 0)
+
+    def first(row: Row) -> bool:
+        whole = (row["stream"], row["slice"], row["target"]) == (1, "all", "members")
+        same = row["form"], row["attack"], row["level"], row["metric"]
+        return row["headline"] or (whole and (row["budget"]["auxiliary"] or 0) == most[same])
+
+    return [pair for pair in rows if first(pair[1])], [pair for pair in rows if not first(pair[1])]
 
 
 def _by_form(rows: Sequence[Indexed], first: str) -> dict[str, list[Indexed]]:
@@ -147,12 +160,13 @@ def render(run_dir: Path) -> str:
         for bins in scores.get("distributions", [])
     ]  # fmt: skip
     first = scores["federation"]["form"]
+    main_rows, other_rows = _split(rows)
     return _environment().get_template("report.html.j2").render(
         css=Markup((Path(__file__).parent / "style.css").read_text(encoding="utf-8")),
         scores=scores, show=show, num=show.number, ci=show.interval, any=show.anything, mini=_mini,
         fmt=format_number, headline=_headline(scores),
-        main_rows=_by_form([pair for pair in rows if _main(pair[1])], first),
-        other_rows=_by_form([pair for pair in rows if not _main(pair[1])], first),
+        main_rows=_by_form(main_rows, first),
+        other_rows=_by_form(other_rows, first),
         slices=[(i, row) for i, row in rows if row["slice"] != "all"],
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
         strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
