@@ -5,7 +5,7 @@ from collections.abc import Callable
 from attacks.base import ATTACKS
 from fedre_audit.audit.metrics import METRICS
 from fedre_audit.data.base import DATASETS
-from fedre_audit.federation.systems.base import SYSTEMS
+from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES, MODELS
 from knowledge_forms.base import FORMS
 

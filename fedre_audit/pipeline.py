@@ -5,11 +5,10 @@ import time
 from pathlib import Path
 
 import torch
-from reports.render import write_report
 
 from attacks.base import ATTACKS
 from fedre_audit.config import AuditConfig, resolve
-from fedre_audit.federation.systems.base import SYSTEMS
+from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES
 from fedre_audit.runs import Run, default_path, open_run
 from fedre_audit.stages import attack as attacking
@@ -18,6 +17,7 @@ from fedre_audit.stages import train as training
 from fedre_audit.stages.prepare import Prepared, prepare
 from knowledge_forms.base import FORMS
 from knowledge_forms.errors import AuditError
+from reports.render import write_report
 
 STAGES = ("train", "attack", "score", "report")
 

@@ -18,6 +18,7 @@ from safetensors.numpy import save
 from knowledge_forms.errors import AuditError
 
 SCHEMA_VERSION = 1
+HEADER = "fedre_audit"
 Entries = dict[tuple[int, int], dict[str, NDArray[Any]]]
 
 
@@ -38,7 +39,8 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -> None:
     """Named arrays plus JSON metadata to one safetensors file, atomically."""
-    header = {key: json.dumps(value) for key, value in {"schema_version": SCHEMA_VERSION, **metadata}.items()}
+    # One key: safetensors writes several in random order, and equal runs must give equal bytes.
+    header = {HEADER: json.dumps({"schema_version": SCHEMA_VERSION, **metadata})}
     write_bytes(path, save({key: np.ascontiguousarray(value) for key, value in tensors.items()}, header))
 
 
@@ -48,7 +50,7 @@ def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         raise AuditError(f"{path} does not exist; check the path or record the run again")
     try:
         with safe_open(str(path), framework="np") as stream:
-            metadata = {key: json.loads(value) for key, value in (stream.metadata() or {}).items()}
+            metadata = json.loads((stream.metadata() or {}).get(HEADER, "{}"))
             tensors = {key: stream.get_tensor(key) for key in stream.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, ValueError, OSError, TypeError) as error:
         raise AuditError(f"{path} is not a readable safetensors file ({error}); record the upload again") from error

@@ -38,9 +38,8 @@ class Prepared:
 
 def prepare(config: AuditConfig) -> Prepared:
     """Load, split and partition as `config` says."""
-    assert config.clients is not None
-    assert config.private_images is not None
-    assert config.auxiliary_images is not None
+    if config.clients is None or config.private_images is None or config.auxiliary_images is None:
+        raise ValueError("prepare needs a resolved configuration")
     data = load_dataset(config.dataset, root=Path(config.data_root) if config.data_root else None)
     if config.classes is not None and config.classes < len(data.classes):
         data = data.limit_classes(config.classes)
@@ -49,7 +48,6 @@ def prepare(config: AuditConfig) -> Prepared:
         private=config.private_images,
         auxiliary=config.auxiliary_images,
         evaluation=config.auxiliary_images // 4,
-        clients=config.clients,
         seed=config.seed,
     )
     rng = np.random.RandomState(derive_seed(config.seed, "partition") % 2**32)

@@ -1,0 +1,131 @@
+"""The whole audit on a small federation: every form, determinism, resume, the wall, bad input."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from fedre_audit.audit.truth import read_truth
+from fedre_audit.cli import main
+from fedre_audit.federation.view import read_view
+
+TINY = ["--clients", "4", "--rounds", "2", "--private-images", "200", "--auxiliary-images", "200", "--quiet"]
+
+
+def audit(out: Path, *extra: str) -> int:
+    return main([*TINY, "--out", str(out), *extra])
+
+
+def scores(out: Path) -> dict:
+    found = json.loads((out / "scores.json").read_text())
+    found.pop("volatile")
+    return found
+
+
+@pytest.fixture(scope="module")
+def entangled(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "entangled"
+    assert audit(out) == 0
+    return out
+
+
+@pytest.mark.parametrize("form", ["raw", "prototype"])
+def test_other_forms_end_well(form, tmp_path, capsys):
+    assert audit(tmp_path / "run", "--form", form) == 0
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert lines[-3].startswith("verdict: NOT_ASSESSED")
+    assert "floor" in lines[-2]
+    assert "ceiling" in lines[-2]
+    assert lines[-1] == f"report: {tmp_path / 'run' / 'report.html'}"
+    assert (tmp_path / "run" / "report.html").stat().st_size > 1000
+
+
+def test_run_folder_is_complete(entangled):
+    for name in ("config.yaml", "manifest.json", "history.jsonl", "scores.json", "scores.csv", "report.html"):
+        assert (entangled / name).is_file(), name
+    assert not list(entangled.rglob("*.part"))
+    found = scores(entangled)
+    headline = [row for row in found["rows"] if row["headline"]]
+    assert [(row["form"], row["stream"], row["target"]) for row in headline] == [("entangled", 1, "members")]
+    assert headline[0]["ceiling"] is not None
+    assert headline[0]["ci95"] is not None
+    assert found["dataset"]["disjoint"] is True
+
+
+def test_upload_equals_its_definition_from_recorded_truth(entangled):
+    view, truth = read_view(entangled, "entangled"), read_truth(entangled, "entangled")
+    assert len(view.uploads) == 8
+    for upload in view.uploads:
+        true = truth[upload.client, upload.round]
+        weights = upload.label_encoding[0, true.classes]
+        torch.testing.assert_close(upload.representation[0], weights @ true.prototypes, atol=1e-5, rtol=0)
+
+
+def test_same_seed_same_uploads_and_scores_another_seed_differs(entangled, tmp_path):
+    assert audit(tmp_path / "again") == 0
+    assert scores(tmp_path / "again") == scores(entangled)
+    uploads = [json.loads((run / "manifest.json").read_text())["uploads"] for run in (entangled, tmp_path / "again")]
+    assert uploads[0] == uploads[1]
+    assert audit(tmp_path / "other", "--seed", "1") == 0
+    assert scores(tmp_path / "other")["rows"] != scores(entangled)["rows"]
+
+
+def test_attack_without_truth_gives_the_same_bytes(entangled, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(entangled, run)
+    (run / "truth").rename(tmp_path / "truth-moved-away")
+    shutil.rmtree(run / "attacks")
+    assert main(["attack", str(run)]) == 0
+    files = sorted(path.relative_to(entangled) for path in (entangled / "attacks").rglob("*.safetensors"))
+    assert files
+    for file in files:
+        assert (run / file).read_bytes() == (entangled / file).read_bytes()
+
+
+def test_a_complete_run_is_not_run_again_and_another_configuration_is_refused(entangled, capsys):
+    before = (entangled / "scores.json").read_bytes()
+    assert audit(entangled) == 0
+    assert (entangled / "scores.json").read_bytes() == before
+    capsys.readouterr()
+    assert audit(entangled, "--seed", "5") == 2
+    assert "seed (0 there, 5 asked)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needle"),
+    [
+        (["--form", "secret"], "unknown form 'secret'; choose one of"),
+        (["--attacks", "magic"], "unknown attack 'magic'"),
+        (["--attacks", "grey"], "is a floor"),
+        (["--dataset", "nothing"], "unknown data set 'nothing'"),
+        (["--dataset", "imagefolder:/no/such/place"], "/no/such/place"),
+        (["--nonsense", "3"], "nonsense"),
+        (["--rounds", "zero"], "rounds"),
+        (["--clients", "0"], "--clients is 0"),
+        (["--clients", "300"], "300"),
+        (["--auxiliary-images", "0"], "auxiliary"),
+        (["--system", "magic"], "unknown system 'magic'"),
+        (["--family", "magic"], "unknown family 'magic'"),
+        (["fly"], "unknown command 'fly'"),
+        (["attack", "/no/such/run"], "not a run folder"),
+        (["list", "everything"], "audit list WHAT"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(arguments, needle, tmp_path, capsys):
+    words = [*TINY, "--out", str(tmp_path / "run"), *arguments] if arguments[0].startswith("-") else arguments
+    assert main(words) == 2
+    error = capsys.readouterr().err.strip()
+    assert needle in error
+    assert "Traceback" not in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_help_version_and_lists(capsys):
+    assert main(["--help"]) == 0
+    assert "audit --form entangled" in capsys.readouterr().out
+    for what in ("forms", "attacks", "systems", "families", "models", "datasets", "metrics"):
+        assert main(["list", what]) == 0
+        assert len(capsys.readouterr().out.splitlines()) > 1

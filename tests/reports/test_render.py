@@ -1,0 +1,214 @@
+"""The page: self-contained, repeatable, right in every number, and honest in what it does not know."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.numbers import look_up
+from reports.render import render, write_report
+from reports.schema import SchemaError
+from reports.scores import Scores
+from tests.reports.make_scores import make_run, scores, write_strips
+
+VOID = {"meta", "img", "br", "link", "input", "hr"}
+LEVELS = ("NOT_ASSESSED", "NO_IMAGE_LEAKAGE_FOUND", "CLASS_LEVEL", "SAMPLE_LEVEL")
+
+
+class Page(HTMLParser):
+    """Collects tags, ids, links, text, and what each marked number says; insists on balanced tags."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[tuple[str, dict[str, str | None]]] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.numbers: list[tuple[str, str, str]] = []
+        self.text = ""
+        self.feed(html)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(self.tags[-1])
+
+    def handle_startendtag(self, tag: str, attrs: Any) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop()[0] == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1][0] != "style":
+            self.text += data
+        if self.open and "data-path" in self.open[-1][1]:
+            at = self.open[-1][1]
+            self.numbers.append((str(at["data-path"]), str(at["data-value"]), data))
+
+
+def page(tmp_path: Path, made: Scores | None = None, **options: Any) -> Page:
+    return Page(render(make_run(tmp_path, made, **options)))
+
+
+def read(text: str) -> tuple[float, float]:
+    """A number as shown, and half a unit of its last digit."""
+    clean = text.replace("−", "-").replace(",", "").replace("+", "")
+    scale = 0.01 if clean.endswith(" %") else 1.0
+    clean = clean.removesuffix(" %")
+    mantissa, _, exponent = clean.partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return float(clean) * scale, 0.5001 * 10.0 ** (int(exponent or 0) - decimals) * scale
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_number_on_the_page_equals_scores_json(tmp_path: Path, level: Any) -> None:
+    shown = page(tmp_path, scores(level))
+    document = json.loads((tmp_path / "scores.json").read_text())
+    assert len(shown.numbers) > 150
+    for path, value, text in shown.numbers:
+        exact = look_up(document, path)
+        assert json.loads(value) == exact
+        if exact is None:
+            assert text in ("not available", "not a number")
+        else:
+            number, half = read(text)
+            assert number == pytest.approx(exact, abs=half), path
+
+
+def test_every_row_is_shown(tmp_path: Path) -> None:
+    paths = {path for path, *_ in page(tmp_path).numbers}
+    assert all(f"/rows/{i}/value" in paths for i in range(len(scores()["rows"])))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_the_level_is_named_and_the_word_safe_never_is(tmp_path: Path, level: Any) -> None:
+    shown = page(tmp_path, scores(level))
+    assert level in shown.text
+    assert not re.search(r"\bsafe\b", shown.text, re.IGNORECASE)
+    here = [attrs for _, attrs in shown.tags if attrs.get("aria-current") == "true"]
+    assert len(here) == (0 if level == "NOT_ASSESSED" else 1)
+    assert ("supports no statement about leakage" in shown.text) == (level == "NOT_ASSESSED")
+
+
+def test_nothing_is_requested_and_no_script_runs(tmp_path: Path) -> None:
+    shown = page(tmp_path)
+    names = {tag for tag, _ in shown.tags}
+    assert not names & {"script", "link", "iframe", "object", "embed", "form", "base"}
+    ids = {attrs["id"] for _, attrs in shown.tags if "id" in attrs}
+    for tag, attrs in shown.tags:
+        assert not any(name.startswith("on") for name in attrs)
+        if "src" in attrs:
+            assert (tag, str(attrs["src"])[:22]) == ("img", "data:image/png;base64,")
+        if "href" in attrs:
+            assert str(attrs["href"])[0] == "#"
+            assert str(attrs["href"])[1:] in ids
+    policy = [attrs["content"] for _, attrs in shown.tags if attrs.get("http-equiv") == "Content-Security-Policy"]
+    assert str(policy[0]).startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:")
+    css = (Path(__file__).parents[2] / "reports" / "style.css").read_text()
+    assert "url(" not in css
+    assert "@import" not in css
+
+
+def test_images_have_words_and_sizes_in_shape(tmp_path: Path) -> None:
+    images = [attrs for tag, attrs in page(tmp_path, shape=(3, 24, 40)).tags if tag == "img"]
+    assert len(images) == 18
+    for image in images:
+        assert image["alt"]
+        assert int(str(image["width"])) * 24 == int(str(image["height"])) * 40
+
+
+def test_hostile_names_are_text(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>\"'><img src=//x>"
+    made = scores()
+    made["dataset"]["name"] = f"imagefolder:/tmp/{evil}"
+    made["run"]["versions"][evil] = evil
+    made["flags"][0]["class"] = evil
+    made["rows"][0] |= {"attack": evil, "target": evil, "slice": evil, "reason": evil}
+    made["rows"][7]["attack"] = made["rows"][8]["attack"] = evil
+    made["disclosures"][0] |= {"kind": evil, "value": {evil: [evil]}}
+    made["distributions"][0]["attack"] = evil
+    made["verdict"] |= {"sentence": evil, "rule": evil, "worst": evil}
+    make_run(tmp_path, made)
+    listed = json.loads((tmp_path / "strips/strips.json").read_text())
+    listed[0]["title"] = evil
+    (tmp_path / "strips/strips.json").write_text(json.dumps(listed))
+    shown = Page(render(tmp_path))
+    assert "script" not in {tag for tag, _ in shown.tags}
+    assert all(str(attrs["src"]).startswith("data:") for tag, attrs in shown.tags if tag == "img")
+    assert shown.text.count(evil) >= 12
+
+
+def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
+    first = write_report(make_run(tmp_path / "a")).read_bytes()
+    assert write_report(make_run(tmp_path / "b")).read_bytes() == first
+    assert write_report(tmp_path / "a").read_bytes() == first
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["report.html", "scores.json", "strips"]
+
+
+def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+    empty: dict[str, Any] = {key: [] for key in ("rows", "unmixing", "disclosures", "bounds", "flags")}
+    made = scores("NOT_ASSESSED", **empty)
+    for key in ("exposure", "distributions"):
+        del made[key]  # type: ignore[misc]
+    del made["verdict"]["numbers"], made["run"]["command"]
+    made["competence"] = {"passed": False, "checks": []}
+    text = page(tmp_path, made, strips=0).text
+    for words in ("No row was declared as the headline", "No attack was scored", "No reconstructed images",
+                  "over rounds was not measured", "budget was not measured", "Exposure of single clients",
+                  "Disclosures were not collected", "Unmixing was not run", "No bound was computed",
+                  "No competence check was run", "audit --config config.yaml"):  # fmt: skip
+        assert words in text
+
+
+def test_null_values_never_look_like_numbers(tmp_path: Path) -> None:
+    shown = page(tmp_path)
+    said = {path: text for path, _, text in shown.numbers}
+    assert said["/rows/2/value"] == "not a number"
+    assert said["/unmixing/1/predicted_error"] == "not available"
+    assert "150 not a number" in re.sub(r"\s+", " ", shown.text)
+
+
+def test_without_numbers_the_first_headline_row_carries_the_verdict(tmp_path: Path) -> None:
+    made = scores()
+    del made["verdict"]["numbers"]
+    paths = [path for path, *_ in page(tmp_path, made).numbers]
+    verdict = paths[paths.index("/rows/0/floor/best") :][:2]
+    assert verdict == ["/rows/0/floor/best", "/rows/0/value"]
+
+
+def test_many_strips_stay_under_five_megabytes(tmp_path: Path) -> None:
+    make_run(tmp_path, strips=0)
+    write_strips(tmp_path, count=3)
+    noise = (tmp_path / "strips/0-best-target.png").read_bytes() + b"\0" * 30_000
+    listed = json.loads((tmp_path / "strips/strips.json").read_text())
+    (tmp_path / "strips/big.png").write_bytes(noise)
+    for entry in listed:
+        for image in entry["images"]:
+            image["png"] = "strips/big.png"
+    (tmp_path / "strips/strips.json").write_text(json.dumps(listed * 20))
+    written = write_report(tmp_path)
+    assert 2_000_000 < written.stat().st_size < 5_000_000
+    assert "further strips are in the folder" in written.read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"png": "../secret.png"}, "outside the run folder"),
+        ({"png": "strips/none.png"}, "missing"),
+        ({"png": "scores.json"}, "not a PNG"),
+        ({"role": "hero"}, "role"),
+    ],
+)
+def test_strips_that_cannot_be_shown_are_refused(tmp_path: Path, change: dict[str, str], words: str) -> None:
+    make_run(tmp_path / "run")
+    (tmp_path / "secret.png").write_bytes((tmp_path / "run/strips/0-best-target.png").read_bytes())
+    path = tmp_path / "run/strips/strips.json"
+    listed = json.loads(path.read_text())
+    listed[0]["images"][0].update(change)
+    path.write_text(json.dumps(listed))
+    with pytest.raises(SchemaError, match=words):
+        render(tmp_path / "run")
