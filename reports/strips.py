@@ -55,7 +55,7 @@ def _picture(run_dir: Path, image: dict[str, Any], title: str) -> Picture:
     data = path.read_bytes()
     width, height = _size(data, image["png"])
     # Whole multiples keep every private pixel square and of one size.
-    times = max(1, SIDE // max(width, height))
+    times = max(1, round(SIDE / max(width, height)))
     return Picture(
         uri="data:image/png;base64," + base64.b64encode(data).decode(),
         width=width * times,
