@@ -52,8 +52,8 @@ def _dirichlet(labels: Ids, clients: int, alpha: float, num_classes: int, rng: R
         rng.shuffle(ids)
         shares = rng.dirichlet(np.repeat(alpha, clients))
         below = np.array([len(part) < len(labels) / clients for part in parts])
-        shares = shares * below
-        if not shares.sum() > 0:  # a tiny alpha: all of the class fell to full clients, or 0/0
+        shares = np.where(below, np.nan_to_num(shares), 0)  # a tiny alpha draws 0/0
+        if shares.sum() == 0:  # or gives all of the class to full clients
             shares = below if below.any() else np.ones(clients)
         cuts = (np.cumsum(shares / shares.sum()) * len(ids)).astype(int)[:-1]
         for part, given in zip(parts, np.split(ids, cuts), strict=True):

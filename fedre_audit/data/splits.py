@@ -62,14 +62,13 @@ def make_split(
     rest = order[~np.isin(order, private_ids)]
     fresh = rest[~np.isin(hashes[rest], hashes[private_ids])]
     dropped = len(rest) - len(fresh)
-    sizes = _fit(auxiliary or 0, evaluation, len(fresh), data.name)
+    # Fitted to different images: copies of one that all went to the attacker could leave none for evaluation.
+    sizes = _fit(auxiliary or 0, evaluation, len(np.unique(hashes[fresh])), data.name)
     auxiliary_ids = fresh[np.argsort(test[fresh], kind="stable")][: sizes[0]]
     others = fresh[~np.isin(fresh, auxiliary_ids)]
     unseen = others[~np.isin(hashes[others], hashes[auxiliary_ids])]
     dropped += len(others) - len(unseen)
     evaluation_ids = unseen[np.argsort(~test[unseen], kind="stable")][: sizes[1]]
-    if sizes[1] and not len(evaluation_ids):
-        raise AuditError(f"{data.name} has no evaluation image that is not a duplicate; give more images")
     tensors = [torch.from_numpy(ids) for ids in (private_ids, auxiliary_ids, evaluation_ids)]
     return Split(tensors[0], tensors[1], tensors[2], dropped)
 
@@ -105,7 +104,7 @@ def _fit(auxiliary: int, evaluation: int, left: int, name: str) -> tuple[int, in
     least = (auxiliary > 0) + (evaluation > 0)
     if left < least:
         raise AuditError(
-            f"{name} leaves {left} images for {auxiliary} auxiliary and {evaluation} evaluation ones; "
+            f"{name} leaves {left} different images for {auxiliary} auxiliary and {evaluation} evaluation ones; "
             "lower --private_images"
         )
     fewer = min(max(left * auxiliary // asked, auxiliary > 0), left - (evaluation > 0))
