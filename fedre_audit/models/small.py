@@ -119,8 +119,8 @@ class ToGrid(nn.Module):
 
 @MODELS.register("small_mixer")
 def small_mixer(image_shape: ImageShape) -> nn.Module:
-    """MLP-Mixer on 8x8 patches whose tokens are pooled to 4x4, [N,c,h,w] -> [N,512]."""
-    side, dim = 8, 32
+    """MLP-Mixer on 7x7 patches whose tokens are pooled to 4x4, [N,c,h,w] -> [N,512]."""
+    side, dim = 7, 32
     blocks = [MixerBlock(side * side, dim) for _ in range(2)]
     return nn.Sequential(PatchGrid(image_shape, side, dim), *blocks, ToGrid(), *_pooled())
 
