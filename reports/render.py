@@ -82,6 +82,19 @@ def _by_form(rows: Sequence[Indexed], first: str) -> dict[str, list[Indexed]]:
     return {name: [pair for pair in rows if pair[1]["form"] == name] for name in names}
 
 
+def _shared_reason(rows: Sequence[Indexed]) -> str | None:
+    """The reason that every row gives, said once above the table; None where they differ."""
+    reasons = {row["reason"] for _, row in rows}
+    return reasons.pop() if len(reasons) == 1 and len(rows) > 1 else None
+
+
+def _by_client(scores: Scores) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {}
+    for i, disclosure in enumerate(scores["disclosures"]):
+        found.setdefault(disclosure["client"], []).append((i, disclosure))
+    return found
+
+
 def _mini(row: Row) -> Markup:
     lo, hi = row["ci95"] or (None, None)
     higher = row["more_leakage"] == "higher"
@@ -169,7 +182,7 @@ def render(run_dir: Path) -> str:
         other_rows=_by_form(other_rows, first),
         slices=[(i, row) for i, row in rows if row["slice"] != "all"],
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
-        strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
+        strips=strips, shared_reason=_shared_reason(rows), disclosures=_by_client(scores), strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
     )  # fmt: skip
 
 

@@ -53,7 +53,7 @@ class Accuracy(TypedDict):
 
 
 class Traffic(TypedDict):
-    """Scalars of one round, all clients together; bytes of the same round's uploads."""
+    """One round, all clients together: scalars up and down, and bytes of both ways."""
 
     upload_scalars: Number
     upload_scalars_published_count: Number

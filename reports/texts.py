@@ -62,6 +62,14 @@ SLICES = {
     "n20+": "classes of 20 or more images",
 }
 
+KINDS = {
+    "class_set": "the classes it holds",
+    "mixing_weights_rounds": "rounds whose exact mixing weights are known",
+    "one_image_class": "a class of one image, so its prototype is that image's representation",
+    "one_class_client": "holds one class, so its mixture is that class's prototype",
+}
+"""Kinds of disclosures and flags; one that is not listed is shown by its name."""
+
 LIMITS = (
     "An audit is a lower bound: it shows what these attackers got, and a better one may get more. "
     "Only a proof, such as differential privacy, bounds leakage from above.",

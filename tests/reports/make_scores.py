@@ -84,7 +84,7 @@ def scores(level: Level = "CLASS_LEVEL", **changes: Any) -> Scores:
             "accuracy": {"last": {"weighted": 0.9312, "unweighted": 0.9247},
                          "best": {"weighted": 0.9365, "unweighted": 0.9301}},
             "traffic": {"upload_scalars": 5220, "upload_scalars_published_count": 5120,
-                        "broadcast_scalars": 51300, "bytes": 20880},
+                        "broadcast_scalars": 51300, "bytes": 226080},
         },
         "rows": rows(),
         "unmixing": [
@@ -93,11 +93,11 @@ def scores(level: Level = "CLASS_LEVEL", **changes: Any) -> Scores:
             {"client": 1, "rounds": 60, "classes": 9, "rank": 9, "condition": 19.7, "predicted_error": None,
              "null_gap": 0.04, "validated": False, "reason": "permuted weights explain the stream as well"},
         ],
-        "disclosures": [{"client": 0, "kind": "class set", "value": [0, 3, 7, 8]},
+        "disclosures": [{"client": 0, "kind": "class_set", "value": [0, 3, 7, 8]},
                         {"client": 0, "kind": "class counts", "value": {"0": 61, "3": 1, "7": 40}},
                         {"client": 1, "kind": "label weights", "value": "soft vector of 10, every round"}],
         "bounds": [{"form": "entangled", "kind": "linear-Gaussian MSE", "value": 611.2, "against": "ridge"}],
-        "flags": [{"client": 0, "class": 3, "kind": "one-image class: its prototype is a representation"}],
+        "flags": [{"client": 0, "class": 3, "kind": "one_image_class"}],
         "exposure": [
             {"client": 0, "class": 3, "form": "entangled", "attack": "unmix_ridge", "metric": "psnr",
              "value": 17.9, "floor": 13.0, "n": 1},
