@@ -182,7 +182,8 @@ def render(run_dir: Path) -> str:
         other_rows=_by_form(other_rows, first),
         slices=[(i, row) for i, row in rows if row["slice"] != "all"],
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
-        strips=strips, shared_reason=_shared_reason(rows), disclosures=_by_client(scores), strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
+        strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
+        shared_reason=_shared_reason(rows), disclosures=_by_client(scores),
     )  # fmt: skip
 
 
