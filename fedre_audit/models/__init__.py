@@ -1,6 +1,5 @@
-"""Client models. Importing this package fills the registries MODELS and FAMILIES."""
+"""Client models, one file a kind, found by the registries MODELS and FAMILIES."""
 
-from fedre_audit.models import fedavg_cnn, small  # noqa: F401 (registers)
 from fedre_audit.models.base import (
     FAMILIES,
     MODELS,

@@ -74,8 +74,8 @@ class ClientModel(nn.Module):
         return build_model(self.name, self.image_shape, head.out_features, head.in_features, seed=0).encoder
 
 
-MODELS: Registry[Callable[[ImageShape], nn.Module]] = Registry("model")
-FAMILIES: Registry[tuple[str, ...]] = Registry("family")
+MODELS: Registry[Callable[[ImageShape], nn.Module]] = Registry("model", package="fedre_audit.models")
+FAMILIES: Registry[tuple[str, ...]] = Registry("family", package="fedre_audit.models")
 
 
 def build_model(name: str, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int) -> ClientModel:

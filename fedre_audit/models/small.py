@@ -159,7 +159,7 @@ def small_vit(image_shape: ImageShape) -> nn.Module:
     dim = 48
     return nn.Sequential(
         PatchGrid(image_shape, GRID, dim), Positions(GRID * GRID, dim),
-        AttentionBlock(dim, 3), AttentionBlock(dim, 3), nn.Flatten(),
+        AttentionBlock(dim, 3), nn.Flatten(),
     )  # fmt: skip
 
 

@@ -51,4 +51,4 @@ def overwrite_head(model: ClientModel, classifier: Classifier) -> None:
         model.classifier.bias.copy_(classifier.bias)
 
 
-SYSTEMS: Registry[type[System]] = Registry("system")
+SYSTEMS: Registry[type[System]] = Registry("system", package="fedre_audit.federation.systems")
