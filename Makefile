@@ -3,10 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-DATA ?= $(FEDRE_AUDIT_DATA)
 ARGS ?= --form entangled
 
-.PHONY: setup audit test lint figures bench clean
+.PHONY: setup audit test lint figures clean
 
 setup: $(STAMP)
 
@@ -26,6 +25,9 @@ lint: setup
 
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+figures: setup
+	$(BIN)/python -m fedre_audit.figures $(FIGURES)
 
 clean:
 	rm -rf $(VENV) runs build *.egg-info .mypy_cache .ruff_cache .import_linter_cache

@@ -33,7 +33,8 @@ class Registry(Generic[T]):
         if self._package is not None:
             package, self._package = importlib.import_module(self._package), None
             for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-                importlib.import_module(module.name)
+                if not module.name.endswith("__main__"):
+                    importlib.import_module(module.name)
         return self._items
 
     def register(self, name: str) -> Callable[[T], T]:

@@ -54,6 +54,8 @@ def read_tensors(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
             tensors = {key: stream.get_tensor(key) for key in stream.keys()}  # noqa: SIM118 (not a dict)
     except (SafetensorError, ValueError, OSError, TypeError) as error:
         raise AuditError(f"{path} is not a readable safetensors file ({error}); record the upload again") from error
+    if not isinstance(metadata, dict):
+        raise AuditError(f"{path} has metadata that is no JSON object; record the upload again")
     if metadata.get("schema_version") != SCHEMA_VERSION:
         raise AuditError(
             f"{path} has schema version {metadata.get('schema_version')!r}, this program reads {SCHEMA_VERSION}; "

@@ -1,6 +1,6 @@
 """`audit list WHAT`: what there is to choose from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from attacks.base import ATTACKS
 from fedre_audit.audit.metrics import METRICS
@@ -8,6 +8,7 @@ from fedre_audit.data.base import DATASETS
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES, MODELS
 from knowledge_forms.base import FORMS
+from knowledge_forms.errors import AuditError
 
 Row = tuple[str, ...]
 
@@ -45,3 +46,11 @@ def table(what: str) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def run(command: str, arguments: Sequence[str]) -> int:
+    """Print the table named by the one argument."""
+    if len(arguments) != 1 or arguments[0] not in LISTS:
+        raise AuditError(f"usage: audit list WHAT, where WHAT is one of: {', '.join(sorted(LISTS))}")
+    print(table(arguments[0]))
+    return 0

@@ -1,0 +1,25 @@
+"""`audit train|attack|score|report RUN`: one stage of an existing run again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from knowledge_forms.errors import AuditError
+
+
+def run(command: str, arguments: Sequence[str]) -> int:
+    """Run the stage `command` of the run folder named by the one argument."""
+    if len(arguments) != 1:
+        raise AuditError(f"usage: audit {command} RUN, where RUN is the folder of an audit")
+    path = Path(arguments[0])
+    if command == "report":
+        from reports.render import write_report
+
+        print(f"report: {write_report(path)}")
+        return 0
+    from fedre_audit import pipeline
+    from fedre_audit.runs import existing_run
+
+    found = existing_run(path)
+    pipeline.set_up_torch(found.config)
+    pipeline.run_stage(command, found, None, {}, quiet=False)
+    return 0
