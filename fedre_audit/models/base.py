@@ -10,29 +10,13 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from fedre_audit.seeding import derive_seed
 from knowledge_forms.errors import AuditError
+from knowledge_forms.mapping import MAPPINGS
 from knowledge_forms.registry import Registry
 
 ImageShape = tuple[int, int, int]
-
-
-class AveragePool(nn.Module):
-    """AP mapping: adaptive average pooling over the feature axis, [N,a] -> [N,d].
-
-    Window i covers entries floor(i*a/d) to ceil((i+1)*a/d) - 1: the identity at a = d, pair means at a = 2d,
-    repeats where a < d. A fixed linear map that server and attacker know.
-    """
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.width = width
-
-    def forward(self, features: Tensor) -> Tensor:
-        """[N,a] -> [N,d]."""
-        return features if features.shape[1] == self.width else F.adaptive_avg_pool1d(features, self.width)
 
 
 class ClientEncoder(nn.Module):
@@ -52,12 +36,21 @@ class ClientModel(nn.Module):
     """One client's model: encoder (extractor and mapping to width d), then classifier Linear(d, C)."""
 
     def __init__(
-        self, *, name: str, extractor: nn.Module, image_shape: ImageShape, num_classes: int, feature_width: int
+        self,
+        *,
+        name: str,
+        extractor: nn.Module,
+        image_shape: ImageShape,
+        num_classes: int,
+        feature_width: int,
+        mapping: str = "AP",
     ) -> None:
         super().__init__()
         self.name = name
         self.image_shape = image_shape
-        self.encoder = ClientEncoder(extractor, AveragePool(feature_width))
+        self.mapping = mapping
+        native = native_width(extractor, image_shape)
+        self.encoder = ClientEncoder(extractor, MAPPINGS[mapping](native, feature_width))
         self.classifier = nn.Linear(feature_width, num_classes)
 
     def represent(self, images: Tensor) -> Tensor:
@@ -71,14 +64,23 @@ class ClientModel(nn.Module):
     def rebuild(self) -> nn.Module:
         """An untrained, trainable encoder of this architecture: what knowing the architecture gives."""
         head = self.classifier
-        return build_model(self.name, self.image_shape, head.out_features, head.in_features, seed=0).encoder
+        width, mapping = head.in_features, self.mapping
+        return build_model(self.name, self.image_shape, head.out_features, width, seed=0, mapping=mapping).encoder
 
 
 MODELS: Registry[Callable[[ImageShape], nn.Module]] = Registry("model", package="fedre_audit.models")
 FAMILIES: Registry[tuple[str, ...]] = Registry("family", package="fedre_audit.models")
 
 
-def build_model(name: str, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int) -> ClientModel:
+def native_width(extractor: nn.Module, image_shape: ImageShape) -> int:
+    """Width a of an extractor's features, from a forward pass of one black image."""
+    with evaluating(extractor):
+        return extractor(torch.zeros(1, *image_shape)).shape[1]
+
+
+def build_model(
+    name: str, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int, mapping: str = "AP"
+) -> ClientModel:
     """A freshly initialised model; the same seed gives the same weights and the global generator is left alone."""
     build = MODELS[name]
     with torch.random.fork_rng(devices=[]):
@@ -89,11 +91,18 @@ def build_model(name: str, image_shape: ImageShape, num_classes: int, feature_wi
             image_shape=image_shape,
             num_classes=num_classes,
             feature_width=feature_width,
+            mapping=mapping,
         )
 
 
 def build_clients(
-    family: str, clients: int, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int
+    family: str,
+    clients: int,
+    image_shape: ImageShape,
+    num_classes: int,
+    feature_width: int,
+    seed: int,
+    mapping: str = "AP",
 ) -> list[ClientModel]:
     """Client k gets member k mod (family size), each with its own initial weights."""
     members = FAMILIES[family]
@@ -104,6 +113,7 @@ def build_clients(
             num_classes,
             feature_width,
             derive_seed(seed, "model", client=client),
+            mapping,
         )
         for client in range(clients)
     ]

@@ -43,6 +43,7 @@ def save_clients(run_dir: Path, models: Sequence[ClientModel]) -> None:
         "image_shape": list(first.image_shape),
         "num_classes": first.classifier.out_features,
         "feature_width": first.classifier.in_features,
+        "mapping": first.mapping,
     }
     write_bytes(folder / "models.json", (json.dumps(description, indent=2) + "\n").encode())
 
@@ -61,6 +62,7 @@ def load_clients(run_dir: Path) -> list[ClientModel]:
             described["num_classes"],
             described["feature_width"],
             seed=0,
+            mapping=described["mapping"],
         )
         source = path.with_name(f"client-{client:03d}.safetensors")
         load_arrays(model, read_tensors(source)[0], source)
