@@ -123,12 +123,21 @@ class FormResult:
 class KnowledgeForm(ABC):
     """A knowledge form. A subclass writes `mixing`; the final `__call__` checks, applies and returns.
 
-    name: registry name. mechanism: the default mechanism. discloses: what the label encoding tells, in plain words.
+    name: registry name. mechanism: which of the form's mechanisms, where it has several.
     """
 
     name: ClassVar[str]
     mechanism: str = ""
-    discloses: ClassVar[str] = ""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether `mixing` wants the same draws every round: one generator per client, not per client and round."""
+        return False
+
+    @property
+    @abstractmethod
+    def discloses(self) -> str:
+        """What the label encoding tells the server, in plain words."""
 
     @abstractmethod
     def mixing(self, labels: Tensor, num_classes: int, generator: torch.Generator) -> Mixing:

@@ -8,6 +8,7 @@ from fedre_audit.data.base import DATASETS
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES, MODELS
 from knowledge_forms.base import FORMS
+from knowledge_forms.entangled import MECHANISMS
 from knowledge_forms.errors import AuditError
 
 Row = tuple[str, ...]
@@ -21,7 +22,11 @@ def first_line(thing: object) -> str:
 LISTS: dict[str, tuple[Row, Callable[[], list[Row]]]] = {
     "forms": (
         ("form", "what the label encoding tells", "what it is"),
-        lambda: [(name, form.discloses, first_line(form)) for name, form in FORMS.items()],
+        lambda: [(name, form().discloses, first_line(form)) for name, form in FORMS.items()],
+    ),
+    "mechanisms": (
+        ("mechanism", "items", "weights", "what the label encoding tells"),
+        lambda: [(name, m.items, m.weighting, m.discloses) for name, m in MECHANISMS.items()],
     ),
     "attacks": (
         ("attack", "level", "cost", "what it is"),

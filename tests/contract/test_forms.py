@@ -44,7 +44,7 @@ def test_same_seed_same_upload(name):
 
 @pytest.mark.parametrize("name", FORMS)
 def test_states_what_it_discloses(name):
-    assert FORMS[name].discloses
+    assert FORMS[name]().discloses
     assert FORMS[name].name == name
 
 
