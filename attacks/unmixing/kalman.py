@@ -1,0 +1,132 @@
+"""Matrix Kalman filter and smoother for drifting prototypes: a whole grid of hyper-parameters as one tensor axis.
+
+All features share one gain, so the state mean is [m,d] with a single covariance [m,m]. The uploads enter through
+their inner products alone, so d features are rotated to at most T coordinates, exactly; rotated uploads are lower
+triangular, and round t touches t+1 coordinates. Adaptive noise and the equations: Kalman 1960,
+doi 10.1115/1.3662552; Rauch, Tung & Striebel 1965, doi 10.2514/3.3166.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+INFLATION = (0.1, 1e4)
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """A batch of B state-space models, float64.
+
+    process: [T,B], process variance gained before upload t (0 at t=0). shape: [B,m,m], Q_t = process_t * shape.
+    noise: [B], variance of one upload entry. prior: [m,m], covariance of the first state (mean 0).
+    transition: [m,m], or None for the identity.
+    """
+
+    process: Tensor
+    shape: Tensor
+    noise: Tensor
+    prior: Tensor
+    transition: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Track:
+    """States of one model over T uploads: mean [T,m,k], covariance [T,m,m] and its prediction [T,m,m]."""
+
+    mean: Tensor
+    covariance: Tensor
+    predicted: Tensor
+
+
+def rotate(uploads: Tensor) -> tuple[Tensor, Tensor]:
+    """Uploads [T,d] -> (coordinates [T,k] lower triangular, basis [k,d] orthonormal), k = min(T,d), their product."""
+    basis, coordinates = torch.linalg.qr(uploads.T)
+    return coordinates.T.contiguous(), basis.T
+
+
+def run_filter(
+    weights: Tensor, coordinates: Tensor, dynamics: Dynamics, *, features: int, drop: int, adaptive: bool, keep: bool
+) -> tuple[Tensor, Track | None]:
+    """Filter coordinates [T,k] of `features`-wide uploads under weights [B,T,m] -> (neg. log-likelihood [B], track).
+
+    The likelihood (nats, without constant) leaves out the first `drop` innovations. Adaptive: the process noise of
+    each round is scaled by what its innovation asks for, within INFLATION. `keep` the track needs B = 1.
+    """
+    batch, rounds, m = weights.shape
+    state = coordinates.new_zeros(batch, coordinates.shape[1], m)
+    covariance = dynamics.prior.expand(batch, m, m)
+    nll = coordinates.new_zeros(batch)
+    kept: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
+    spread = torch.einsum("btm,bmn,btn->tb", weights, dynamics.shape, weights) * dynamics.process
+    for t in range(rounds):
+        w = weights[:, t, :, None]
+        known = state[:, : t + 1]
+        if dynamics.transition is not None and t > 0:
+            state = state @ dynamics.transition.T
+            known = state[:, : t + 1]
+            covariance = dynamics.transition @ covariance @ dynamics.transition.T
+        error = coordinates[t, : t + 1] - (known @ w).squeeze(2)
+        energy = error.square().sum(1)
+        gain = covariance @ w
+        variance = (gain * w).sum((1, 2)) + dynamics.noise
+        if t > 0:
+            inflation = torch.ones_like(variance)
+            if adaptive:
+                asked = (energy / features - variance) / spread[t].clamp(min=1e-300)
+                inflation = asked.clamp(*INFLATION)
+            added = (inflation * dynamics.process[t])[:, None, None] * dynamics.shape
+            covariance = covariance + added
+            gain = covariance @ w
+            variance = (gain * w).sum((1, 2)) + dynamics.noise
+        if keep:
+            kept[2].append(covariance[0])
+        if t >= drop:
+            nll += 0.5 * (features * variance.log() + energy / variance)
+        gain = gain / variance[:, None, None]
+        known.baddbmm_(error[:, :, None], gain.mT)
+        covariance = covariance - gain @ (w.mT @ covariance)
+        covariance = (covariance + covariance.mT) / 2
+        if keep:
+            kept[0].append(state[0].T.clone())
+            kept[1].append(covariance[0])
+    return nll, Track(*(torch.stack(items) for items in kept)) if keep else None
+
+
+def smooth(track: Track, transition: Tensor | None = None) -> Track:
+    """Rauch-Tung-Striebel: every state given all uploads, same shapes."""
+    mean, covariance = track.mean.clone(), track.covariance.clone()
+    step = torch.eye(mean.shape[1], dtype=mean.dtype) if transition is None else transition
+    for t in range(len(mean) - 2, -1, -1):
+        # G = V F^T predicted^-1
+        gain = torch.linalg.solve(track.predicted[t + 1], step @ track.covariance[t]).T
+        mean[t] += gain @ (mean[t + 1] - step @ track.mean[t])
+        covariance[t] += gain @ (covariance[t + 1] - track.predicted[t + 1]) @ gain.T
+    return Track(mean, covariance, track.predicted)
+
+
+def decaying_variance(rounds: Tensor, q: Tensor, tau: Tensor, floor: Tensor) -> Tensor:
+    """Process variance [T,B] gained before each upload: q^2 (e^{-t/tau} + floor)^2 summed over the gap.
+
+    rounds: int64 [T]; t counts from the first upload. q, tau, floor: [B]; tau may be infinite (constant).
+    """
+    first, last = int(rounds[0]), int(rounds[-1])
+    every = torch.arange(last - first + 1, dtype=torch.float64)[:, None]
+    variance = (q * (torch.exp(-every / tau) + floor)).square()
+    variance[0] = 0.0
+    total = variance.cumsum(0)[rounds - first]
+    return torch.cat([total[:1], total.diff(dim=0)])
+
+
+def predicted_error(mean: Tensor, covariance: Tensor) -> Tensor:
+    """Expected relative error of states mean [T,h,d] with covariance [T,h,h] -> [T], centred over classes.
+
+    sqrt(d tr(L V L) / |L X|^2), L = I - 11^T/h: 1 means no better than one vector for all classes. Infinite where
+    the states do not differ between classes; 0 classes apart (h=1) gives nan.
+    """
+    h, d = mean.shape[1:]
+    contrast = torch.eye(h, dtype=mean.dtype) - 1.0 / h
+    variance = d * torch.einsum("ij,tjk,ik->t", contrast, covariance, contrast).clamp(min=0.0)
+    size = (mean - mean.mean(1, keepdim=True)).square().sum((1, 2))
+    return (variance / size).sqrt() if h > 1 else torch.full((len(mean),), math.nan)
