@@ -20,14 +20,26 @@ class AuditConfig:
     """where data sets are found; default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit"""
     preset: Literal["quick", "small"] = "quick"
     """quick: a minute on 2 cores; small: minutes, more images"""
+    mechanism: str = "RAP"
+    """how the entangled form mixes: RSR, VAR, RAR, RSP, VAP or RAP (see `audit list mechanisms`)"""
+    weight_law: str = "uniform"
+    """law of the random mixing weights: uniform, gaussian or laplace (absolute value, then normalised)"""
+    weights: Literal["per_round", "fixed"] = "per_round"
+    """draw mixing weights afresh each round, or once per client by class"""
+    mapping: str = "AP"
+    """how features reach the common width: AP (average pool), MP (max pool) or FC (learned, secret)"""
     system: str = "fedre"
-    """federated system that trains the clients: fedre or local"""
+    """federated system that trains the clients: fedre, fedgh, fedallrep or local"""
+    own_system: bool = False
+    """train with the system of the audited form (raw: fedallrep, prototype: fedgh, entangled: fedre), not --system"""
     family: str = "small"
     """family of client models; client k gets member k mod (family size)"""
     clients: int | None = None
     """number of clients"""
     rounds: int | None = None
     """communication rounds"""
+    participation: float = 1.0
+    """share of the clients that train and upload in a round, drawn afresh each round; at least one client"""
     private_images: int | None = None
     """private images, all clients together"""
     auxiliary_images: int | None = None
@@ -44,6 +56,8 @@ class AuditConfig:
     """whether the server sends its classifier to the clients each round"""
     shuffle: bool = True
     """shuffle the training loader each epoch"""
+    released_loader: bool = False
+    """the loader of the authors' code: unshuffled, and the tail that fills no batch neither trains nor uploads"""
     feature_width: int = 512
     """width d of the representations that leave a client"""
     lr: float = 0.06
@@ -54,6 +68,8 @@ class AuditConfig:
     """local epochs per round"""
     server_lr: float = 0.01
     """learning rate of the server's classifier step"""
+    server_epochs: int = 1
+    """passes of the server over the uploads of a round"""
     attacks: list[str] = field(default_factory=lambda: ["ridge"])
     """attacks to run beside the floors"""
     seed: int = 0
@@ -82,14 +98,23 @@ PRESETS: dict[str, dict[str, int | None]] = {
 }
 
 
+OWN_SYSTEM = {"raw": "fedallrep", "prototype": "fedgh", "entangled": "fedre"}
+"""The system whose clients upload a form."""
+
+
 def resolve(config: AuditConfig) -> AuditConfig:
-    """Fill what the preset decides; raise one AuditError that names every bad value at once."""
+    """Fill what the preset and other keys decide; raise one AuditError that names every bad value at once."""
     preset = PRESETS[config.preset]
-    filled = {key: value for key, value in preset.items() if getattr(config, key) is None}
-    config = replace(config, **filled)  # type: ignore[arg-type]
+    filled: dict[str, Any] = {key: value for key, value in preset.items() if getattr(config, key) is None}
+    if config.own_system:
+        filled["system"] = OWN_SYSTEM.get(config.form, config.system)
+    if config.released_loader:
+        filled["shuffle"] = False
+    config = replace(config, **filled)
     lowest = {
         "clients": 1, "rounds": 1, "private_images": 1, "auxiliary_images": 1, "classes_per_client": 1,
         "feature_width": 1, "batch_size": 1, "local_epochs": 1, "threads": 1, "classes": 2,
+        "server_epochs": 1,
     }  # fmt: skip
     problems = [
         f"--{key} is {getattr(config, key)}, must be at least {low}"
@@ -101,6 +126,8 @@ def resolve(config: AuditConfig) -> AuditConfig:
         for key in ("alpha", "lr", "server_lr")
         if not getattr(config, key) > 0
     ]
+    if not 0 < config.participation <= 1:
+        problems.append(f"--participation is {config.participation}, must be above 0 and at most 1")
     if problems:
         raise AuditError("; ".join(problems))
     return config
