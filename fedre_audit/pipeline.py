@@ -10,28 +10,37 @@ from attacks.base import ATTACKS
 from fedre_audit.config import AuditConfig, resolve
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES
+from fedre_audit.options import one_or_many
 from fedre_audit.runs import Run, default_path, open_run
 from fedre_audit.stages import attack as attacking
 from fedre_audit.stages import score as scoring
 from fedre_audit.stages import train as training
 from fedre_audit.stages.prepare import Prepared, prepare
 from knowledge_forms.base import FORMS
+from knowledge_forms.entangled import LAWS, MECHANISMS
 from knowledge_forms.errors import AuditError
+from knowledge_forms.mapping import MAPPINGS
 from reports.render import write_report
 
 STAGES = ("train", "attack", "score", "report")
 
 
 def check_names(config: AuditConfig) -> None:
-    """Refuse unknown names before any work is done."""
-    FORMS[config.form]
-    SYSTEMS[config.system]
-    FAMILIES[config.family]
-    for name in config.attacks:
-        if not ATTACKS[name].uses_upload:
-            raise AuditError(f"attack '{name}' is a floor and always runs; leave it out of --attacks")
+    """Refuse unknown names before any work is done, all of them at once."""
+    problems = []
+    for registry, names in ((FORMS, [config.form]), (SYSTEMS, [config.system]), (FAMILIES, [config.family]),
+                            (ATTACKS, config.attacks), (MECHANISMS, [config.mechanism]), (LAWS, [config.weight_law]),
+                            (MAPPINGS, [config.mapping])):  # fmt: skip
+        problems += [registry.refusal(name) for name in names if name not in registry]
+    problems += [
+        f"attack '{name}' is a floor and always runs; leave it out of --attacks"
+        for name in config.attacks
+        if name in ATTACKS and not ATTACKS[name].uses_upload
+    ]
     if not config.attacks:
-        raise AuditError("--attacks is empty; name at least one, for instance ridge")
+        problems.append("--attacks is empty; name at least one, for instance ridge")
+    if problems:
+        raise AuditError(one_or_many(problems))
 
 
 def set_up_torch(config: AuditConfig) -> None:

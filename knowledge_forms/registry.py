@@ -48,9 +48,13 @@ class Registry(Generic[T]):
 
         return add
 
+    def refusal(self, name: str) -> str:
+        """What is said of an unknown name."""
+        return f"unknown {self.kind} '{name}'; choose one of: {', '.join(self)}"
+
     def __getitem__(self, name: str) -> T:
         if name not in self._all():
-            raise AuditError(f"unknown {self.kind} '{name}'; choose one of: {', '.join(self)}")
+            raise AuditError(self.refusal(name))
         return self._items[name]
 
     def __contains__(self, name: object) -> bool:

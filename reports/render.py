@@ -187,6 +187,15 @@ def render(run_dir: Path) -> str:
     )  # fmt: skip
 
 
+def render_card(run_dir: Path) -> str:
+    """The verdict of a run as a small piece of HTML, for notebooks: no style sheet, no script. Raises SchemaError."""
+    scores = load_scores(run_dir / "scores.json")
+    show = Shown(scores)
+    return _environment().get_template("card.html.j2").render(
+        scores=scores, num=show.number, ci=show.interval, headline=_headline(scores), report=str(run_dir / "report.html")
+    )  # fmt: skip
+
+
 def write_report(run_dir: Path) -> Path:
     """Write `report.html` into the run folder, whole or not at all; returns its path. Raises SchemaError."""
     page = render(run_dir)

@@ -139,6 +139,20 @@ class Unmixing(TypedDict):
     null_gap: Number
     validated: bool
     reason: str | None
+    true_error: NotRequired[Number]
+
+
+class Lowering(TypedDict):
+    """What a change would do to the leak, measured: value under the change, and the paired difference to this run."""
+
+    change: str
+    metric: str
+    unit: str
+    value: Number
+    difference: Number
+    ci95: Interval
+    more_leakage: Literal["higher", "lower"]
+    note: str | None
 
 
 class Disclosure(TypedDict):
@@ -204,7 +218,10 @@ class Verdict(TypedDict):
 
 
 class Scores(TypedDict):
-    """scores.json. `exposure` (worst clients and classes first) and `distributions` may be left out."""
+    """scores.json. `exposure` (worst clients and classes first), `distributions` and `lowering` may be left out.
+
+    An unmixing entry's `true_error` is the auditor's: relative error of the recovered prototypes against the true.
+    """
 
     schema_version: int
     run: Run
@@ -218,5 +235,6 @@ class Scores(TypedDict):
     flags: list[Flag]
     exposure: NotRequired[list[Exposure]]
     distributions: NotRequired[list[Distribution]]
+    lowering: NotRequired[list[Lowering]]
     competence: Competence
     verdict: Verdict

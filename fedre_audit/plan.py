@@ -1,0 +1,117 @@
+"""What an audit is about to do, what it will cost here, and what will cross the wire: said before long work."""
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from attacks.base import ATTACKS
+from fedre_audit.config import AuditConfig, resolve
+from fedre_audit.models.base import FAMILIES, build_model
+from fedre_audit.progress import clock
+from fedre_audit.stages.prepare import Prepared, prepare
+
+SECONDS_PER_CLIENT = {"cheap": 0.6, "medium": 6.0, "heavy": 60.0}
+"""Rough seconds of one attack on one client, both forms, by declared cost; measured on one 2020s server core."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """stages: what -> about seconds. traffic: form -> scalars all clients upload in a round. attacks: name -> level."""
+
+    config: AuditConfig
+    images: str
+    clients: str
+    attacks: dict[str, str]
+    stages: dict[str, float]
+    traffic: dict[str, int]
+    broadcast: int
+
+    @property
+    def seconds(self) -> float:
+        """About how long the whole takes."""
+        return sum(self.stages.values())
+
+    def line(self) -> str:
+        """The plan in one line."""
+        return (
+            f"plan: {self.clients}, {self.images}; {self.config.form} uploads; attacks {', '.join(self.attacks)}; "
+            f"about {clock(self.seconds)} (a rough guess from one timed batch)"
+        )
+
+    def text(self) -> str:
+        """The plan, cost and traffic as a page of text."""
+        audited = self.traffic[self.config.form]
+        rows = [
+            ("images", self.images),
+            ("federation", f"{self.clients}, system {self.config.system}, family {self.config.family}"),
+            ("attacks", ", ".join(f"{name} ({level})" for name, level in self.attacks.items()) + ", and the floors"),
+            *((f"about {clock(seconds)}", stage) for stage, seconds in self.stages.items()),
+            (f"about {clock(self.seconds)}", "in all, on this machine; a rough guess from one timed batch per model"),
+            ("upload", f"{audited:,} scalars a round as {self.config.form} ({4 * audited / 1e6:.2f} MB)"),
+            *(("", f"{count:,} as {form}") for form, count in self.traffic.items() if form != self.config.form),
+            ("broadcast", f"{self.broadcast:,} scalars a round" if self.broadcast else "none"),
+        ]
+        return "\n".join(f"{name:<16}{value}" for name, value in rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {**asdict(self), "seconds": round(self.seconds, 1)}
+
+
+def seconds_per_image(member: str, config: AuditConfig, shape: tuple[int, int, int], classes: int) -> float:
+    """Seconds of one training step per image, timed once on this machine after one warm-up."""
+    model = build_model(member, shape, classes, config.feature_width, seed=0)
+    images, labels = torch.zeros(config.batch_size, *shape), torch.zeros(config.batch_size, dtype=torch.int64)
+    model.train()
+    started = 0.0
+    for _ in range(2):
+        started = time.perf_counter()
+        F.cross_entropy(model(images), labels).backward()
+    return (time.perf_counter() - started) / config.batch_size
+
+
+def traffic_of(prepared: Prepared, width: int) -> dict[str, int]:
+    """Scalars all clients upload in one round, by form: representations and their labels."""
+    classes = len(prepared.data.classes)
+    labels = prepared.data.labels.numpy()
+    held = [labels[train] for train, _ in prepared.parts]
+    return {
+        "raw": sum(len(own) for own in held) * (width + 1),
+        "prototype": sum(len(np.unique(own)) for own in held) * (width + 1),
+        "entangled": len(held) * (width + classes),
+    }
+
+
+def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1) -> Plan:
+    """Plan of one audit, or of `arms` audits of one training. Raises AuditError on a bad configuration."""
+    from fedre_audit.pipeline import check_names
+
+    config = resolve(config)
+    check_names(config)
+    members = FAMILIES[config.family]
+    attacks = {name: ATTACKS[name] for name in config.attacks}
+    torch.set_num_threads(config.threads)
+    prepared = prepared or prepare(config)
+    data, clients = prepared.data, len(prepared.parts)
+    shape = (data.shape[0], data.shape[1], data.shape[2])
+    classes = len(data.classes)
+    cost = {member: seconds_per_image(member, config, shape, classes) for member in members[:clients]}
+    per_round = sum(len(train) * cost[members[k % len(members)]] for k, (train, _) in enumerate(prepared.parts))
+    # Local epochs forward and backward, and one forward pass (a third) that makes the representations.
+    training = (config.rounds or 0) * per_round * (config.local_epochs + 0.35)
+    attacking = sum(SECONDS_PER_CLIENT[attack.cost] for attack in attacks.values()) * clients
+    scoring = 2e-3 * (config.private_images or 0) * len(attacks) + 2.0
+    return Plan(
+        config=config,
+        images=f"{config.private_images} private and {config.auxiliary_images} public images of {data.name}, "
+        f"{'×'.join(str(side) for side in shape)}, {classes} classes",
+        clients=f"{clients} clients, {config.rounds} rounds",
+        attacks={name: attack.level for name, attack in attacks.items()},
+        stages={"train and record": training, "attack": attacking * arms, "score and report": scoring * arms},
+        traffic=traffic_of(prepared, config.feature_width),
+        broadcast=clients * classes * (config.feature_width + 1) if config.broadcast else 0,
+    )
