@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedre_audit.models.base import ClientModel, evaluating
-from knowledge_forms.errors import AuditError
 
 BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 
@@ -27,13 +26,18 @@ class ClientData:
         names = ("images", "labels", "test_images", "test_labels")
         return replace(self, **{name: getattr(self, name).to(device) for name in names})
 
+    def whole_batches(self, batch_size: int) -> "ClientData":
+        """Without the tail that fills no batch: what a loader with drop_last ever shows of unshuffled data."""
+        kept = len(self.images) // batch_size * batch_size
+        return replace(self, images=self.images[:kept], labels=self.labels[:kept], ids=self.ids[:kept])
+
 
 def as_float(images: Tensor) -> Tensor:
     """uint8 in 0..255 -> float32 in [0,1]."""
     return images.float().div_(255.0)
 
 
-def batches(order: Tensor, batch_size: int, *, drop_last: bool = False, merge_single: bool = False) -> list[Tensor]:
+def batches(order: Tensor, batch_size: int, *, merge_single: bool = False) -> list[Tensor]:
     """Split an order [N] into batches; `merge_single` joins a last batch of one to the batch before it.
 
     >>> [len(batch) for batch in batches(torch.arange(5), 2)]
@@ -42,8 +46,6 @@ def batches(order: Tensor, batch_size: int, *, drop_last: bool = False, merge_si
     [2, 3]
     """
     parts = list(order.split(batch_size))
-    if drop_last and len(parts[-1]) < batch_size:
-        parts.pop()
     if merge_single and len(parts) > 1 and len(parts[-1]) == 1:
         parts[-2:] = [torch.cat(parts[-2:])]
     return parts
@@ -59,12 +61,11 @@ def train_local(
     batch_size: int,
     shuffle: bool,
     generator: torch.Generator,
-    drop_last: bool = False,
 ) -> float:
     """Plain SGD on cross-entropy over images uint8 [N,c,h,w], labels [N]; returns the mean batch loss.
 
-    Every sample trains each epoch unless `drop_last` (the released loader). The loss may be non-finite: the
-    caller knows the client and the round, and names them. Batch norm cannot take statistics of one image, so a
+    Every sample trains each epoch. The loss may be non-finite: the caller knows the client and the round, and
+    names them. Batch norm cannot take statistics of one image, so a
     last batch of one joins the batch before it, and with batches of one throughout batch norm runs in eval mode.
     """
     model.train()
@@ -76,13 +77,7 @@ def train_local(
     losses = []
     for _ in range(epochs):
         order = torch.randperm(len(images), generator=generator) if shuffle else torch.arange(len(images))
-        parts = batches(order, batch_size, drop_last=drop_last, merge_single=bool(norms))
-        if not parts:
-            raise AuditError(
-                f"{len(images)} images are less than one batch of {batch_size}, so drop_last leaves none to train on; "
-                "lower --batch_size"
-            )
-        for index in parts:
+        for index in batches(order, batch_size, merge_single=bool(norms)):
             index = index.to(images.device)
             loss = F.cross_entropy(model(as_float(images[index])), labels[index])
             optimiser.zero_grad()

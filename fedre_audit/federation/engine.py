@@ -11,13 +11,14 @@ from torch import Tensor
 from fedre_audit.config import AuditConfig, config_sha256
 from fedre_audit.federation.checkpoint import load_state, save_state
 from fedre_audit.federation.client import ClientData, count_correct, represent_all, train_local
+from fedre_audit.federation.forms import make_form
 from fedre_audit.federation.history import History, mean_accuracy, read_history
 from fedre_audit.federation.recorder import LocalState, Recorder, make_upload
 from fedre_audit.federation.systems import System
 from fedre_audit.models.base import ClientModel, check_width
 from fedre_audit.models.store import save_clients
 from fedre_audit.seeding import generator
-from knowledge_forms.base import FORMS, KnowledgeForm, Upload
+from knowledge_forms.base import KnowledgeForm, Upload
 from knowledge_forms.errors import AuditError
 from knowledge_forms.traffic import count_traffic
 
@@ -57,7 +58,7 @@ def run_federation(
     device = pick_device(config.device)
     server = system.start(models)
     check_width(models, models[0].classifier.in_features if server is None else server.weight.shape[1])
-    data = [own.to(device) for own in client_data]
+    data = [own.to(device) for own in _training_data(client_data, config)]
     for model in models:
         model.to(device)
 
@@ -66,34 +67,74 @@ def run_federation(
     if path.exists():
         server, first = load_state(path, models, sha)
         history = History(read_history(recorder.run_dir).rows[:first])
+    history.write(recorder.run_dir)
 
     for round_ in range(first, config.rounds):
         sent = system.send(server, models, config)
         correct = [count_correct(m, own.test_images, own.test_labels) for m, own in zip(models, data, strict=True)]
-        losses, states = [], []
-        for client, (model, own) in enumerate(zip(models, data, strict=True)):
-            losses.append(_train(model, own, config, round_, client))
-            states.append(_represent(model, own, config, round_, client))
+        present = participants(len(models), config, round_)
+        losses: list[float | None] = [None] * len(models)
+        states = []
+        for client in present:
+            losses[client] = _train(models[client], data[client], config, round_, client)
+            states.append(_represent(models[client], data[client], config, round_, client))
         recorded = recorder.record(round_, states, sent)
-        uploads = _system_uploads(system, form, recorded, states, recorder, config.seed)
+        uploads = _system_uploads(system, form, recorded, states, config, recorder.num_classes)
         server, server_loss = system.aggregate(server, uploads, config)
         if server_loss is not None and not math.isfinite(server_loss):
             raise AuditError(f"round {round_}: the server loss is not finite; lower --server_lr ({config.server_lr})")
         row = {
             "round": round_,
+            "participants": present,
             "accuracy": mean_accuracy(correct, [len(own.test_labels) for own in data]),
             "train_loss": losses,
             "server_loss": server_loss,
+            "collapsed": [state.client for state in states if collapsed(state.representations)],
             "traffic": asdict(count_traffic(recorded if system.form else [], sent, len(models))),
         }
-        history.rows.append(row)
-        history.write(recorder.run_dir)
+        history.append(recorder.run_dir, row)
         if (round_ + 1) % checkpoint_every == 0 or round_ + 1 == config.rounds:
             save_state(path, models, server, round_ + 1, sha)
         if on_round is not None:
             on_round(row)
     save_clients(recorder.run_dir, models)
     return history
+
+
+def participants(clients: int, config: AuditConfig, round_: int) -> list[int]:
+    """Who trains and uploads in a round, ascending: round(participation * clients), at least one, drawn at random."""
+    if config.participation == 1:
+        return list(range(clients))
+    draw = torch.randperm(clients, generator=generator(config.seed, "participation", round=round_))
+    return sorted(draw[: max(1, round(config.participation * clients))].tolist())
+
+
+def last_rounds(clients: int, config: AuditConfig) -> set[int]:
+    """The rounds in which some client takes part for the last time: its model is then what it stays."""
+    if config.rounds is None:
+        raise ValueError("last_rounds needs a resolved configuration")
+    newest: dict[int, int] = {}
+    for round_ in range(config.rounds):
+        newest |= dict.fromkeys(participants(clients, config, round_), round_)
+    return set(newest.values())
+
+
+def collapsed(representations: Tensor) -> bool:
+    """Whether more than one representation [N,d] came out, all alike to float precision: the encoder tells nothing."""
+    spread = (representations - representations[0]).abs().max()
+    return len(representations) > 1 and bool(spread <= 1e-6 * representations.abs().max())
+
+
+def _training_data(client_data: Sequence[ClientData], config: AuditConfig) -> list[ClientData]:
+    """What the configured loader ever shows; raises one AuditError naming every client it leaves without images."""
+    kept = [own.whole_batches(config.batch_size) if config.released_loader else own for own in client_data]
+    empty = [client for client, own in enumerate(kept) if len(own.images) == 0]
+    if empty:
+        raise AuditError(
+            f"no images to train on at client {', '.join(map(str, empty))} (batches of {config.batch_size}, "
+            f"released_loader {config.released_loader}); lower --batch_size or --clients"
+        )
+    return kept
 
 
 def _train(model: ClientModel, own: ClientData, config: AuditConfig, round_: int, client: int) -> float:
@@ -127,11 +168,11 @@ def _system_uploads(
     form: KnowledgeForm,
     recorded: list[Upload],
     states: Sequence[LocalState],
-    recorder: Recorder,
-    seed: int,
+    config: AuditConfig,
+    num_classes: int,
 ) -> list[Upload]:
     """What the server of this system learns from: the audited uploads themselves where the form is its own."""
     if system.form is None or system.form == form.name:
         return recorded
-    own_form = FORMS[system.form]()
-    return [make_upload(own_form, state, recorder.num_classes, seed)[0] for state in states]
+    own_form = make_form(system.form, config)
+    return [make_upload(own_form, state, num_classes, config.seed)[0] for state in states]

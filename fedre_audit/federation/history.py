@@ -1,6 +1,7 @@
 """The federation's diary: one row a round, in memory and in `history.jsonl`."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,8 +32,9 @@ def mean_accuracy(correct: Sequence[int], counts: Sequence[int]) -> dict[str, An
 
 @dataclass
 class History:
-    """Rows by round: `round`, `accuracy` (`clients`, `weighted`, `unweighted`), `train_loss` (per client),
-    `server_loss` (mean per upload row; null where the server has no step) and `traffic` of the audited form."""
+    """Rows by round: `round`, `participants` (client ids), `accuracy` (`clients`, `weighted`, `unweighted`),
+    `train_loss` (per client, null where absent), `server_loss` (mean per upload row; null where the server has no
+    step), `collapsed` (participants whose encoder answers every image alike) and `traffic` of the audited form."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
 
@@ -47,15 +49,43 @@ class History:
             "best": {name: max(columns[name], default=None) for name in means},
         }
 
+    def collapsed(self) -> list[int]:
+        """Clients whose encoder answered every image alike when they last took part, ascending."""
+        newest: dict[int, bool] = {}
+        for row in self.rows:
+            newest |= {client: client in row["collapsed"] for client in row["participants"]}
+        return sorted(client for client, flat in newest.items() if flat)
+
     def write(self, run_dir: Path) -> None:
-        """All rows so far to `history.jsonl`, atomically."""
-        write_bytes(run_dir / FILE, "".join(json.dumps(row) + "\n" for row in self.rows).encode())
+        """All rows to `history.jsonl`, atomically."""
+        write_bytes(run_dir / FILE, "".join(map(_line, self.rows)).encode())
+
+    def append(self, run_dir: Path, row: dict[str, Any]) -> None:
+        """One more row, at the end of the file too: a thousand rounds cost a thousand lines."""
+        path = run_dir / FILE
+        try:
+            with path.open("ab") as stream:
+                stream.write(_line(row).encode())
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise AuditError(
+                f"cannot write {path} ({error.strerror}); free space, then start again to go on"
+            ) from error
+        self.rows.append(row)
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row) + "\n"
 
 
 def read_history(run_dir: Path) -> History:
-    """The diary of a run folder; raises AuditError where it is missing or not rounds 0, 1, 2, ..."""
+    """The diary of a run folder; raises AuditError where it is missing or not rounds 0, 1, 2, ...
+
+    A last line without its end was cut off while being written, and is left out.
+    """
     path = run_dir / FILE
-    lines = path.read_text().splitlines() if path.is_file() else []
+    lines = path.read_text().split("\n")[:-1] if path.is_file() else []
     rows = [json.loads(line) for line in lines]
     if not rows or [row["round"] for row in rows] != list(range(len(rows))):
         raise AuditError(f"{path} is missing or lacks rounds; remove the run folder and start again")

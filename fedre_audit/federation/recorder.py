@@ -12,7 +12,7 @@
 All metadata: system, form, mechanism, feature_width, classes. `history.jsonl`: see history.py.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class LocalState:
 
 def make_upload(form: KnowledgeForm, state: LocalState, num_classes: int, seed: int) -> tuple[Upload, Mixing]:
     """What the client sends in this form, and the mixing that stays behind. Weights have their own generator."""
-    draw = generator(seed, "form", round=state.round, client=state.client)
+    draw = generator(seed, "form", round=0 if form.lasting else state.round, client=state.client)
     result = form(state.representations, state.labels, num_classes, draw)
     upload = Upload(state.client, state.round, form.name, result.representation, result.label_encoding)
     return upload, result.mixing
@@ -63,7 +63,10 @@ def truth_of(state: LocalState, mixing: Mixing, num_classes: int) -> dict[str, N
 
 @dataclass(frozen=True, kw_only=True)
 class Recorder:
-    """Records the audited `form` every round and the forms of `also` (name -> rounds), all from one trajectory."""
+    """Records the audited `form` every round and the forms of `also` (name -> rounds), all from one trajectory.
+
+    build: makes a form of `also` from its name.
+    """
 
     run_dir: Path
     system: str
@@ -72,13 +75,14 @@ class Recorder:
     feature_width: int
     seed: int
     also: Mapping[str, Collection[int]] = field(default_factory=dict)
+    build: Callable[[str], KnowledgeForm] = lambda name: FORMS[name]()
 
     def record(self, round_: int, states: Sequence[LocalState], sent: Classifier | None) -> list[Upload]:
         """Write one round; returns the audited form's uploads, in client order. Touches no model."""
         if sent is not None:
             arrays = {"classifier.weight": sent.weight.numpy(), "classifier.bias": sent.bias.numpy()}
             self._write(f"uploads/{BROADCAST}", round_, {(0, round_): arrays}, BROADCAST, "")
-        others = [FORMS[name]() for name, rounds in self.also.items() if round_ in rounds and name != self.form.name]
+        others = [self.build(name) for name, rounds in self.also.items() if round_ in rounds and name != self.form.name]
         for form in others:
             self._record_form(form, round_, states)
         return self._record_form(self.form, round_, states)

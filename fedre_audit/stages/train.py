@@ -2,19 +2,20 @@
 
 import hashlib
 import platform
+from functools import partial
 from importlib.metadata import version
 from typing import Any
 
 import torch
 
-from fedre_audit.federation.engine import run_federation
+from fedre_audit.federation.engine import last_rounds, run_federation
+from fedre_audit.federation.forms import make_form
 from fedre_audit.federation.recorder import Recorder
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models import build_clients
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.stages.prepare import Prepared
-from knowledge_forms.base import FORMS
 
 CEILING = "raw"
 DONE = "manifest.json"
@@ -35,8 +36,7 @@ def upload_hashes(run: Run) -> dict[str, str]:
 def train(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
     """Train and record; the manifest, written last, marks the stage complete."""
     config = run.config
-    rounds = config.rounds or 0
-    form = FORMS[config.form]()
+    form = make_form(config.form, config)
     data = prepared.data
     clients = prepared.client_data()
     models = build_clients(
@@ -46,6 +46,7 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
         len(data.classes),
         config.feature_width,
         config.seed,
+        config.mapping,
     )
     recorder = Recorder(
         run_dir=run.path,
@@ -54,9 +55,10 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
         feature_width=config.feature_width,
         num_classes=len(data.classes),
         seed=config.seed,
-        also={} if config.form == CEILING else {CEILING: {rounds - 1}},
+        also={} if config.form == CEILING else {CEILING: last_rounds(len(clients), config)},
+        build=partial(make_form, config=config),
     )
-    with progress("train clients", rounds, quiet=quiet) as tick:
+    with progress("train clients", config.rounds or 0, quiet=quiet) as tick:
         run_federation(
             models=models,
             client_data=clients,

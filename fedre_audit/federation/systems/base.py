@@ -51,4 +51,20 @@ def overwrite_head(model: ClientModel, classifier: Classifier) -> None:
         model.classifier.bias.copy_(classifier.bias)
 
 
+class SharedClassifier(System):
+    """A system whose server trains one classifier on the uploads and sends it to every client, present or not."""
+
+    def start(self, models: Sequence[ClientModel]) -> Classifier | None:
+        """Client 0's initial head: a copy, so that its local training never moves the global one."""
+        return head_of(models[0])
+
+    def send(self, server: Classifier | None, models: Sequence[ClientModel], config: AuditConfig) -> Classifier | None:
+        """Every client's head becomes the global one; nothing is sent with `--broadcast off`."""
+        if server is None or not config.broadcast:
+            return None
+        for model in models:
+            overwrite_head(model, server)
+        return server
+
+
 SYSTEMS: Registry[type[System]] = Registry("system", package="fedre_audit.federation.systems")

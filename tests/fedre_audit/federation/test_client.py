@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from fedre_audit.federation.client import accuracy, batches, count_correct, represent_all, train_local
+from fedre_audit.federation.client import ClientData, accuracy, batches, count_correct, represent_all, train_local
 from fedre_audit.models import build_model
 from fedre_audit.seeding import generator
-from knowledge_forms.errors import AuditError
 
 
 def model_of(name="small_cnn", classes=3):
@@ -48,14 +47,21 @@ def test_equals_a_naive_loop():
         torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
 
-def test_every_sample_trains_unless_the_released_loader_is_asked_for():
+def test_every_sample_trains():
     order = torch.arange(9)
     for merge in (False, True):
         assert torch.equal(torch.cat(batches(order, 4, merge_single=merge)), order)
     assert [len(part) for part in batches(order, 4, merge_single=True)] == [4, 5]
-    assert [len(part) for part in batches(order, 4, drop_last=True)] == [4, 4]
-    with pytest.raises(AuditError, match="3 images are less than one batch of 4"):
-        train(model_of(), *data_of(3), drop_last=True)
+
+
+def test_the_released_loader_never_shows_the_tail():
+    images, labels = data_of(9)
+    own = ClientData(images, labels, torch.arange(9), images[:0], labels[:0])
+    kept = own.whole_batches(4)
+    assert kept.ids.tolist() == list(range(8))
+    assert torch.equal(kept.images, images[:8])
+    assert torch.equal(kept.labels, labels[:8])
+    assert len(own.whole_batches(10).images) == 0
 
 
 @pytest.mark.parametrize(("n", "batch_size"), [(5, 4), (1, 4), (3, 1)])
