@@ -70,7 +70,7 @@ class History:
                 os.fsync(stream.fileno())
         except OSError as error:
             raise AuditError(
-                f"cannot write {path} ({error.strerror}); free space, then start again to go on"
+                f"cannot write {path} ({error.strerror}); free space, then start again"
             ) from error
         self.rows.append(row)
 
