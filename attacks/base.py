@@ -11,7 +11,7 @@ from typing import ClassVar, Self, final
 import torch
 from torch import Tensor
 
-from attacks.knowledge import LEVELS, Q0
+from attacks.knowledge import Q0, check_level
 from knowledge_forms.base import ServerView, Upload
 from knowledge_forms.errors import AuditError
 from knowledge_forms.registry import Registry
@@ -37,11 +37,7 @@ class Attack(ABC):
     @final
     def fit(self, knowledge: Q0) -> Self:
         """Learn from the attacker's knowledge; returns self. Raises AuditError below the attack's level."""
-        if not isinstance(knowledge, LEVELS[self.level]):
-            raise AuditError(
-                f"attack '{self.name}' needs threat level {self.level}, was given {knowledge.level}; "
-                "choose a cheaper attack or raise the level"
-            )
+        check_level("attack", self.name, self.level, knowledge)
         self.image_shape_ = tuple(knowledge.images.shape[1:])
         self._fit(knowledge)
         return self

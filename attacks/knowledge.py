@@ -73,3 +73,12 @@ class Q3(Q2):
 
 
 LEVELS: dict[str, type[Q0]] = {"Q0": Q0, "Q1": Q1, "Q2": Q2, "Q3": Q3}
+
+
+def check_level(kind: str, name: str, level: str, knowledge: Q0) -> None:
+    """Refuse knowledge below `level`: raises AuditError that names the attacker and both levels."""
+    if not isinstance(knowledge, LEVELS[level]):
+        raise AuditError(
+            f"{kind} '{name}' needs threat level {level}, was given {knowledge.level}; "
+            "choose a cheaper attack or raise the level"
+        )

@@ -7,8 +7,15 @@ from attacks.knowledge import Q3
 from knowledge_forms.base import ServerView, Upload
 
 
-def knowledge(count: int = 80, shape: tuple[int, int, int] = (1, 6, 6), classes: int = 4, seed: int = 0) -> Q3:
-    """Random auxiliary images behind a flattening encoder."""
+def knowledge(
+    count: int = 80,
+    shape: tuple[int, int, int] = (1, 6, 6),
+    classes: int = 4,
+    seed: int = 0,
+    module: nn.Module | None = None,
+) -> Q3:
+    """Random auxiliary images behind `module`, by default an encoder that flattens and keeps everything."""
+    module = module or nn.Flatten()
     generator = torch.Generator().manual_seed(seed)
     return Q3(
         images=torch.rand(count, *shape, generator=generator),
@@ -16,8 +23,8 @@ def knowledge(count: int = 80, shape: tuple[int, int, int] = (1, 6, 6), classes:
         num_classes=classes,
         seed=seed,
         architecture=nn.Flatten,
-        encoder=nn.Flatten(),
-        module=nn.Flatten(),
+        encoder=module,
+        module=module,
     )
 
 
@@ -26,3 +33,11 @@ def view(encoding: torch.Tensor, width: int = 36, client: int = 0) -> ServerView
     representation = torch.rand(len(encoding), width, generator=torch.Generator().manual_seed(5))
     upload = Upload(client, 0, "raw", representation, encoding)
     return ServerView("fedallrep", "raw", "", width, encoding.shape[1], (upload,))
+
+
+def upload_of(representation: torch.Tensor, encoding: torch.Tensor | None = None) -> ServerView:
+    """One upload of the given rows [n,d]; without an encoding [n,C] the rows take four classes in turn."""
+    if encoding is None:
+        encoding = torch.eye(4)[torch.arange(len(representation)) % 4]
+    upload = Upload(0, 0, "raw", representation, encoding)
+    return ServerView("fedallrep", "raw", "", representation.shape[1], encoding.shape[1], (upload,))
