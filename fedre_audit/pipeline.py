@@ -11,7 +11,7 @@ from fedre_audit.config import AuditConfig, resolve
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES
 from fedre_audit.options import one_or_many
-from fedre_audit.runs import Run, default_path, open_run
+from fedre_audit.runs import Run, default_path, lock_run, open_run
 from fedre_audit.stages import attack as attacking
 from fedre_audit.stages import score as scoring
 from fedre_audit.stages import train as training
@@ -76,8 +76,9 @@ def audit(config: AuditConfig, out: Path | None = None, *, quiet: bool = False) 
     started = time.perf_counter()
     prepared = prepare(config)  # before the folder is made: bad data leaves nothing behind
     seconds = {"prepare": time.perf_counter() - started}
-    run = open_run(path, config)
-    for stage in STAGES:
-        if stage == "report" or not run.has(done[stage]):
-            run_stage(stage, run, prepared, seconds, quiet=quiet)
+    with lock_run(path):
+        run = open_run(path, config)
+        for stage in STAGES:
+            if stage == "report" or not run.has(done[stage]):
+                run_stage(stage, run, prepared, seconds, quiet=quiet)
     return run

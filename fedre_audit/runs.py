@@ -1,6 +1,11 @@
-"""The run folder: where every stage reads and writes, and the rule that one folder holds one configuration."""
+"""The run folder: where every stage reads and writes; one folder holds one configuration and serves one process."""
 
+import fcntl
 import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +18,14 @@ from knowledge_forms.errors import AuditError
 from knowledge_forms.store import write_bytes
 
 NOT_COMPARED = ("data_root",)
+LOCK = ".lock"
+OUTPUTS = {
+    "train": ("manifest.json", "clients", "history.jsonl", "uploads", "truth"),
+    "attack": ("attacks/complete.json", "attacks"),
+    "score": ("scores.json", "scores.csv", "strips"),
+    "report": ("report.html",),
+}
+"""What each stage writes, in stage order; first the file whose presence says that the stage is complete."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,54 @@ class Run:
         """Whether a stage's last file is there: it is written last and whole, so the stage is complete."""
         return (self.path / name).exists()
 
+    def clear(self, stage: str) -> None:
+        """Remove what a stage and those after it wrote, last first: a cut in between leaves earlier stages whole."""
+        stages = list(OUTPUTS)
+        for name in reversed(stages[stages.index(stage) :]):
+            for output in OUTPUTS[name]:
+                path = self.path / output
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+
+
+@contextmanager
+def lock_run(path: Path) -> Iterator[None]:
+    """Hold a run folder, made where it is missing, for this process alone; the system lets go when the process dies.
+
+    AuditError where another process holds it, where it is no run folder, and where it cannot be written.
+    What a killed process left half written is removed.
+    """
+    refuse_foreign(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        stream = (path / LOCK).open("a+")
+    except OSError as error:
+        raise AuditError(f"cannot write in {path} ({error.strerror}); choose another --out") from error
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            raise AuditError(
+                f"{path} is in use by another audit (process {stream.read().strip()}); wait for it or choose another --out"
+            ) from None
+        stream.truncate(0)
+        stream.write(f"{os.getpid()}\n")
+        stream.flush()
+        for left in path.rglob(".*.part"):
+            left.unlink(missing_ok=True)
+        yield
+
+
+def refuse_foreign(path: Path) -> None:
+    """AuditError where a path holds something that is not a run."""
+    if (path / "config.yaml").exists() or not path.exists():
+        return
+    if not path.is_dir() or any(found.name != LOCK for found in path.iterdir()):
+        raise AuditError(f"{path} exists and is not a run folder; choose another --out")
+
 
 def default_path(config: AuditConfig) -> Path:
     """runs/<data set>-<form>-<configuration hash>."""
@@ -62,9 +123,8 @@ def open_run(path: Path, config: AuditConfig) -> Run:
         if differing:
             what = ", ".join(f"{key} ({getattr(held, key)} there, {getattr(config, key)} asked)" for key in differing)
             raise AuditError(f"{path} holds a run with another configuration: {what}; choose another --out")
-    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise AuditError(f"{path} exists and is not a run folder; choose another --out")
     else:
+        refuse_foreign(path)
         write_bytes(path / "config.yaml", yaml.safe_dump(asdict(config), sort_keys=False).encode())
     return Run(path, config)
 

@@ -1,4 +1,4 @@
-"""`audit train|attack|score|report RUN`: one stage of an existing run again."""
+"""`audit train|attack|score|report RUN`: one stage of an existing run again, from its start; later stages become due."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,9 +17,11 @@ def run(command: str, arguments: Sequence[str]) -> int:
         print(f"report: {write_report(path)}")
         return 0
     from fedre_audit import pipeline
-    from fedre_audit.runs import existing_run
+    from fedre_audit.runs import existing_run, lock_run
 
     found = existing_run(path)
     pipeline.set_up_torch(found.config)
-    pipeline.run_stage(command, found, None, {}, quiet=False)
+    with lock_run(path):
+        found.clear(command)
+        pipeline.run_stage(command, found, None, {}, quiet=False)
     return 0

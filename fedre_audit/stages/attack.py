@@ -1,12 +1,29 @@
-"""Stage 2: attackers reconstruct images from the server's view. Truth is not read: moving it away changes nothing."""
+"""Stage 2: attackers reconstruct images from the server's view. Truth is not read: moving it away changes nothing.
 
+    attacks/<form>/<attack>/client-000.safetensors          from the newest upload
+        images, permuted f32 [n,c,h,w]: answers to the upload and to someone else's; rows int64 [n]: upload rows
+    attacks/<form>/<attack>/stream/client-000.safetensors   the same from the prototypes unmixed from all rounds
+    attacks/<form>/unmixing/client-000.safetensors          prototypes f32 [h,d], classes int64 [h]
+
+A file appears whole or not at all, and a run that was interrupted goes on at the first one missing.
+"""
+
+import math
+import shutil
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
+import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from attacks.base import ATTACKS
+from attacks.base import ATTACKS, Attack
 from attacks.floors import permuted_view
 from attacks.knowledge import Q3
+from attacks.unmixing.base import Unmixed, recovered_view, unmix
+from fedre_audit.config import AuditConfig
 from fedre_audit.federation.view import read_view
 from fedre_audit.models import ClientModel, as_encoder, load_clients
 from fedre_audit.progress import progress
@@ -14,10 +31,31 @@ from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.train import CEILING
-from knowledge_forms.base import ServerView
-from knowledge_forms.store import write_tensors
+from knowledge_forms.base import ServerView, Upload
+from knowledge_forms.store import read_tensors, write_tensors
 
 DONE = "attacks/complete.json"
+STREAMED = "entangled"
+UNMIXING = "unmixing"
+OPTIMISERS = ("optimisation", "corrector")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one attack may spend: clients and upload rows per client (None: all of them), and its own options."""
+
+    clients: int | None
+    rows: int | None
+    options: dict[str, Any]
+
+
+def budget_of(config: AuditConfig, name: str) -> Budget:
+    """The budget that the configuration gives an attack."""
+    if name == "decoder":
+        return Budget(config.decoder_clients, None, {"steps": config.decoder_steps})
+    if name in OPTIMISERS and config.optimised_images is not None:
+        return Budget(None, math.ceil(config.optimised_images / (config.clients or 1)), {})
+    return Budget(None, None, {})
 
 
 def audited_forms(run: Run) -> list[str]:
@@ -45,30 +83,125 @@ def knowledge_of(run: Run, client: int, model: ClientModel, images: Tensor, labe
     )
 
 
-def attack_client(run: Run, knowledge: Q3, views: dict[str, ServerView], client: int) -> Iterator[None]:
-    """Every attack on one client, every form; yields after each fit."""
-    for name in run.config.attacks:
-        fitted = ATTACKS[name]().fit(knowledge)
-        for form, view in views.items():
-            own = view.client(client)
-            found = fitted.reconstruct(own)
-            null = fitted.reconstruct(permuted_view(own, knowledge))
-            write_tensors(
-                run.path / "attacks" / form / name / f"client-{client:03d}.safetensors",
-                {"images": found.images.cpu().numpy(), "permuted": null.images.cpu().numpy()},
-                {"client": client, "round": found.round, "level": knowledge.level},
-            )
+def client_file(run: Run, form: str, attack: str, client: int, *, stream: bool = False) -> Path:
+    """Where the answers of one attack to one client lie."""
+    folder = run.path / "attacks" / form / attack
+    return (folder / "stream" if stream else folder) / f"client-{client:03d}.safetensors"
+
+
+def first_rows(view: ServerView, count: int | None) -> ServerView:
+    """The view of one client with only the first `count` rows of its newest upload (None: all)."""
+    upload = view.latest
+    if count is None or len(upload.representation) <= count:
+        return view
+    extra = {name: value[:count] if len(value) == len(upload.representation) else value
+             for name, value in upload.extra.items()}  # fmt: skip
+    cut = replace(upload, representation=upload.representation[:count], label_encoding=upload.label_encoding[:count],
+                  extra=extra)  # fmt: skip
+    return replace(view, uploads=tuple(cut if one is upload else one for one in view.uploads))
+
+
+def write_answers(path: Path, attack: Attack, view: ServerView, knowledge: Q3, rows: int | None, stream: int) -> None:
+    """Answers of a fitted attack to a view and to its permuted null, with what they cost."""
+    shown = first_rows(view, rows)
+    found = attack.reconstruct(shown)
+    null = attack.reconstruct(permuted_view(shown, knowledge))
+    write_tensors(
+        path,
+        {
+            "images": found.images.cpu().numpy(),
+            "permuted": null.images.cpu().numpy(),
+            "rows": torch.arange(len(found.images)).numpy(),
+        },
+        {
+            "client": found.client,
+            "round": found.round,
+            "level": attack.level,
+            "stream": stream,
+            "steps": getattr(attack, "steps_", getattr(attack, "steps", None)),
+            "restarts": getattr(attack, "restarts", None),
+        },
+    )
+
+
+def finite(value: float) -> float | None:
+    """None where a number is not finite: JSON has no word for it."""
+    return value if math.isfinite(value) else None
+
+
+def write_unmixed(path: Path, unmixed: Unmixed) -> None:
+    """Recovered prototypes and how far to trust them."""
+    write_tensors(
+        path,
+        {"prototypes": unmixed.prototypes.numpy(), "classes": unmixed.classes.numpy().astype("int64")},
+        {
+            "client": unmixed.client,
+            "method": unmixed.method,
+            "form": unmixed.form,
+            "round": int(unmixed.rounds[-1]),
+            "rounds": len(unmixed.rounds),
+            "rank": unmixed.rank,
+            "condition": finite(unmixed.condition),
+            "predicted_error": finite(unmixed.predicted_error),
+            "null_gap": finite(unmixed.null_gap),
+            "status": unmixed.status,
+            "reason": unmixed.reason,
+        },
+    )
+
+
+def read_unmixed(run: Run, view: ServerView, client: int) -> tuple[ServerView | None, dict[str, Any]]:
+    """The view of one client's recovered prototypes (None where there are none), and what is known of them."""
+    tensors, meta = read_tensors(client_file(run, view.form, UNMIXING, client))
+    if not len(tensors["prototypes"]):
+        return None, meta
+    encoding = F.one_hot(torch.from_numpy(tensors["classes"]), view.num_classes).float()
+    upload = Upload(client, meta["round"], meta["form"], torch.from_numpy(tensors["prototypes"]), encoding)
+    return replace(view.client(client), form=meta["form"], mechanism="", uploads=(upload,)), meta
+
+
+def unmix_client(run: Run, view: ServerView) -> ServerView | None:
+    """Unmix the stream of the one client in `view`, once; the view of its prototypes, None where refused."""
+    client = view.latest.client
+    path = client_file(run, view.form, UNMIXING, client)
+    if not path.is_file():
+        unmixed = unmix(view, seed=derive_seed(run.config.seed, UNMIXING, client=client) % 2**31)
+        write_unmixed(path, unmixed)
+        return recovered_view(view, unmixed) if unmixed.recovered else None
+    return read_unmixed(run, view, client)[0]
+
+
+def attack_client(run: Run, knowledge: Q3, views: dict[str, ServerView], position: int) -> Iterator[None]:
+    """Every attack on one client, every form; yields after each attack. position: of the client among all."""
+    own = {form: view for form, view in views.items() if view.uploads}
+    client = next(iter(own.values())).latest.client
+    recovered = unmix_client(run, own[STREAMED]) if STREAMED in own else None
+    for name in run.config.attacks or ():
+        budget = budget_of(run.config, name)
+        work = [(client_file(run, form, name, client), view, 1) for form, view in own.items()]
+        if recovered is not None:
+            rounds = len(own[STREAMED].uploads)
+            work.append((client_file(run, STREAMED, name, client, stream=True), recovered, rounds))
+        work = [item for item in work if not item[0].is_file()]
+        if work and (budget.clients is None or position < budget.clients):
+            fitted = ATTACKS[name](**budget.options).fit(knowledge)
+            for path, view, stream in work:
+                write_answers(path, fitted, view, knowledge, budget.rows, stream)
         yield
 
 
 def attack(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
-    """Run the configured attacks on the newest upload of every client; the marker is written last."""
+    """Run the configured attacks on every client; the marker is written last. A complete stage starts afresh."""
+    if run.has(DONE):
+        shutil.rmtree(run.path / "attacks")
     views = {form: read_view(run.path, form) for form in audited_forms(run)}
     images, labels = auxiliary(prepared)
     models = load_clients(run.path)
-    clients = views[run.config.form].clients
-    with progress("attack uploads", len(clients) * len(run.config.attacks), quiet=quiet) as tick:
-        for client in clients:
-            for _ in attack_client(run, knowledge_of(run, client, models[client], images, labels), views, client):
+    clients, attacks = views[run.config.form].clients, list(run.config.attacks or ())
+    with progress("attack uploads", len(clients) * len(attacks), quiet=quiet) as tick:
+        for position, client in enumerate(clients):
+            knowledge = knowledge_of(run, client, models[client], images, labels)
+            own = {form: view.client(client) for form, view in views.items()}
+            for _ in attack_client(run, knowledge, own, position):
                 tick()
-    run.write_json(DONE, {"clients": clients, "attacks": list(run.config.attacks)})
+    run.write_json(DONE, {"clients": clients, "attacks": attacks})
