@@ -88,8 +88,9 @@ def lock_run(path: Path) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             stream.seek(0)
+            holder = stream.read().strip()
             raise AuditError(
-                f"{path} is in use by another audit (process {stream.read().strip()}); wait for it or choose another --out"
+                f"{path} is in use by another audit (process {holder}); wait for it or choose another --out"
             ) from None
         stream.truncate(0)
         stream.write(f"{os.getpid()}\n")

@@ -1,4 +1,4 @@
-"""`audit train|attack|score|report RUN`: one stage of an existing run again, from its start; later stages become due."""
+"""`audit train|attack|score|report RUN`: one stage of a run again from its start; later stages become due."""
 
 from collections.abc import Sequence
 from pathlib import Path
