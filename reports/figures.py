@@ -216,3 +216,72 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, title: str, x_la
     gained = sum(count for left, count in zip(edges, counts, strict=False) if left >= 0)
     desc = f"{gained} of {sum(counts)} images lie at or above zero, that is, gained over the floor."
     return _svg(title, desc, "".join(parts), int(top + height + 42), "histogram")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One named point; lo and hi: interval of y, or None."""
+
+    label: str
+    x: float
+    y: float
+    lo: float | None = None
+    hi: float | None = None
+
+
+def scatter(
+    points: Sequence[Point],
+    *,
+    title: str,
+    x_label: str,
+    y_label: str,
+    floor: float | None = None,
+    fmt: Format = format_number,
+    x_fmt: Format = format_number,
+) -> str:
+    """Numbered points with intervals and a dashed floor; x is logarithmic where it spans a factor of 20 or more.
+
+    Points are numbered from 1 in the order given; the legend beside the figure names them.
+    """
+    xs = [point.x for point in points]
+    known = _known(*(value for point in points for value in (point.y, point.lo, point.hi)), floor)
+    margin = 0.08 * ((max(known) - min(known)) or 1.0)
+    low, high = min(known) - margin, max(known) + margin
+    log = min(xs) > 0 and max(xs) / min(xs) >= 20
+    left, right, top, height = 12.0, 97.0, 26.0, 220.0
+
+    def share(x: float) -> float:
+        a, b, c = (math.log(v) for v in (x, min(xs), max(xs))) if log else (x, min(xs), max(xs))
+        return 0.06 + 0.88 * ((a - b) / (c - b) if c > b else 0.5)
+
+    def px(x: float) -> float:
+        return left + share(x) * (right - left)
+
+    def py(y: float) -> float:
+        return top + (high - y) / (high - low) * height
+
+    parts = [_text(0, 10, y_label, "start", "label faint")]
+    for tick in ticks(low, high):
+        parts += [_line(left, py(tick), right, py(tick), "grid"), _text(left - 1.5, py(tick) + 4, fmt(tick), "end")]
+    if floor is not None:
+        parts += [_line(left, py(floor), right, py(floor), "floor dashed"), _text(right, py(floor) - 5, "floor", "end")]
+    # Points that would cover each other stand side by side: their x is shared, their numbers must be read.
+    places: list[tuple[float, float]] = []
+    for point in points:
+        x, y = px(point.x), py(point.y)
+        while any(abs(x - a) < 3.2 and abs(y - b) < 22 for a, b in places):
+            x += 3.4 if x < right - 4 else -3.4 * (len(points) + 1)
+        places.append((x, y))
+    for i, (point, (x, y)) in enumerate(zip(points, places, strict=True), 1):
+        if point.lo is not None and point.hi is not None:
+            parts.append(_line(x, py(point.lo), x, py(point.hi), "whisker"))
+        parts.append(
+            f'<svg x="{x:.2f}%" y="{y:.1f}" overflow="visible"><circle r="10" class="dot"/>'
+            f'<text y="4" text-anchor="middle" class="number">{i}</text></svg>'
+        )
+    bottom = top + height
+    for x in sorted(set(xs)) if len(set(xs)) <= 3 else (min(xs), max(xs)):
+        parts.append(_text(px(x), bottom + 17, x_fmt(x)))
+    parts.append(_text(right, bottom + 35, x_label + (" (log scale)" if log else ""), "end", "label faint"))
+    said = "; ".join(f"{i}, {p.label}: {x_fmt(p.x)}, {fmt(p.y)}" for i, p in enumerate(points, 1))
+    return _svg(title, f"{y_label} over {x_label}. {said}.", "".join(parts), int(bottom + 42), "scatter")

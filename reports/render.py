@@ -1,34 +1,20 @@
-"""The page: a pure function of scores.json and the strips of a run folder. No request leaves it, no script runs."""
+"""The page: a pure function of scores.json and the strips of a run folder. No request leaves it."""
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from reports import figures, texts
 from reports.numbers import KINDS, Shown, format_number
+from reports.pages import environment, write_page
 from reports.schema import load_scores
-from reports.scores import LEVELS, Row, Scores
+from reports.scores import Row, Scores
 from reports.strips import load_strips
 
 Indexed = tuple[int, Row]
-
-
-def _environment() -> Environment:
-    env = Environment(
-        loader=PackageLoader("reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    env.globals.update(texts=texts, KINDS=KINDS, LEVELS=LEVELS, key=lambda i: Markup(figures.legend_key(i)))
-    return env
 
 
 def _headline(scores: Scores) -> dict[str, Any] | None:
@@ -174,8 +160,7 @@ def render(run_dir: Path) -> str:
     ]  # fmt: skip
     first = scores["federation"]["form"]
     main_rows, other_rows = _split(rows)
-    return _environment().get_template("report.html.j2").render(
-        css=Markup((Path(__file__).parent / "style.css").read_text(encoding="utf-8")),
+    return environment().get_template("report.html.j2").render(
         scores=scores, show=show, num=show.number, ci=show.interval, any=show.anything, mini=_mini,
         fmt=format_number, headline=_headline(scores),
         main_rows=_by_form(main_rows, first),
@@ -191,17 +176,11 @@ def render_card(run_dir: Path) -> str:
     """The verdict of a run as a small piece of HTML, for notebooks: no style sheet, no script. Raises SchemaError."""
     scores = load_scores(run_dir / "scores.json")
     show = Shown(scores)
-    return _environment().get_template("card.html.j2").render(
-        scores=scores, num=show.number, ci=show.interval, headline=_headline(scores), report=str(run_dir / "report.html")
+    return environment().get_template("card.html.j2").render(
+        scores=scores, num=show.number, ci=show.interval, headline=_headline(scores), report=run_dir / "report.html"
     )  # fmt: skip
 
 
 def write_report(run_dir: Path) -> Path:
     """Write `report.html` into the run folder, whole or not at all; returns its path. Raises SchemaError."""
-    page = render(run_dir)
-    path = run_dir / "report.html"
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=run_dir, delete=False) as file:
-        file.write(page)
-    os.chmod(file.name, 0o644)
-    os.replace(file.name, path)
-    return path
+    return write_page(run_dir / "report.html", render(run_dir))

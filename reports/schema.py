@@ -119,19 +119,38 @@ def dump_scores(scores: Mapping[str, Any]) -> str:
     return json.dumps(_plain(scores), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def load_scores(path: Path) -> Scores:
-    """Read and check scores.json; SchemaError names the file and every problem in one sentence."""
+def read_json(path: Path, maker: str) -> Any:
+    """Strict JSON of a file; SchemaError names it, and the command that makes it where it is missing."""
 
     def refuse(constant: str) -> None:
         raise SchemaError(f"{path} holds {constant}, which is not JSON; write null and make the scores again")
 
     try:
-        scores = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
     except FileNotFoundError:
-        raise SchemaError(f"{path} does not exist; run `audit score` on this run folder first") from None
+        raise SchemaError(f"{path} does not exist; run `{maker}` on this folder first") from None
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise SchemaError(f"{path} is not JSON ({error}); make the scores again") from None
-    if problems := validate(scores):
+
+
+def _refuse(path: Path, version: int, problems: list[str]) -> None:
+    if problems:
         shown = "; ".join(problems[:20]) + (f"; and {len(problems) - 20} more" if len(problems) > 20 else "")
-        raise SchemaError(f"{path} is not a version {SCHEMA_VERSION} scores file: {shown}")
+        raise SchemaError(f"{path} is not a version {version} file of ours: {shown}")
+
+
+def read_document(path: Path, hint: Any, version: int, maker: str) -> Any:
+    """A JSON file whose types are those of `hint` and whose schema_version is `version`; else SchemaError."""
+    document = read_json(path, maker)
+    problems = list(_type_problems(document, hint, ""))
+    if not problems and document["schema_version"] != version:
+        problems = [f"schema_version is {document['schema_version']}, this program reads {version}"]
+    _refuse(path, version, problems)
+    return document
+
+
+def load_scores(path: Path) -> Scores:
+    """Read and check scores.json; SchemaError names the file and every problem in one sentence."""
+    scores = read_json(path, "audit score")
+    _refuse(path, SCHEMA_VERSION, validate(scores))
     return cast(Scores, scores)

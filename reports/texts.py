@@ -102,3 +102,5 @@ GLOSSARY = {
     "Stream": "how many rounds of uploads the attacker used.",
     "Unmixing": "solving for the prototypes from many rounds of mixtures whose weights are known.",
 }
+
+VOLATILE = {"created": "Made", "seconds": "Seconds", "peak_memory_mb": "Peak memory, MB", "host": "Machine"}

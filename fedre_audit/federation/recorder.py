@@ -65,7 +65,7 @@ def truth_of(state: LocalState, mixing: Mixing, num_classes: int) -> dict[str, N
 class Recorder:
     """Records the audited `form` every round and the forms of `also` (name -> rounds), all from one trajectory.
 
-    build: makes a form of `also` from its name.
+    build: makes a form of `also` from its name. others: recorders of further run folders, fed the same rounds.
     """
 
     run_dir: Path
@@ -76,9 +76,12 @@ class Recorder:
     seed: int
     also: Mapping[str, Collection[int]] = field(default_factory=dict)
     build: Callable[[str], KnowledgeForm] = lambda name: FORMS[name]()
+    others: Sequence["Recorder"] = ()
 
     def record(self, round_: int, states: Sequence[LocalState], sent: Classifier | None) -> list[Upload]:
         """Write one round; returns the audited form's uploads, in client order. Touches no model."""
+        for other in self.others:
+            other.record(round_, states, sent)
         if sent is not None:
             arrays = {"classifier.weight": sent.weight.numpy(), "classifier.bias": sent.bias.numpy()}
             self._write(f"uploads/{BROADCAST}", round_, {(0, round_): arrays}, BROADCAST, "")

@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -33,10 +34,41 @@ def upload_hashes(run: Run) -> dict[str, str]:
     return {str(p.relative_to(run.path)): hashlib.sha256(p.read_bytes()).hexdigest() for p in paths}
 
 
-def train(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
-    """Train and record; the manifest, written last, marks the stage complete."""
+def make_recorder(run: Run, prepared: Prepared, others: Sequence[Recorder] = ()) -> Recorder:
+    """Records what `run` audits, and the raw form that its ceiling needs."""
     config = run.config
-    form = make_form(config.form, config)
+    return Recorder(
+        run_dir=run.path,
+        system=config.system,
+        form=make_form(config.form, config),
+        feature_width=config.feature_width,
+        num_classes=len(prepared.data.classes),
+        seed=config.seed,
+        also={} if config.form == CEILING else {CEILING: last_rounds(len(prepared.parts), config)},
+        build=partial(make_form, config=config),
+        others=others,
+    )
+
+
+def write_manifest(run: Run, prepared: Prepared) -> None:
+    """What made the run and what it recorded; it marks the stage complete."""
+    manifest: dict[str, Any] = {
+        "versions": versions(),
+        "seed": run.config.seed,
+        "config_sha256": run.sha256,
+        "dataset_sha256": prepared.data.content_hash,
+        "device": "cuda" if run.config.device != "cpu" and torch.cuda.is_available() else "cpu",
+        "uploads": upload_hashes(run),
+    }
+    run.write_json(DONE, manifest)
+
+
+def train(run: Run, prepared: Prepared, *, quiet: bool = False, others: Sequence[Run] = ()) -> None:
+    """Train and record; the manifest, written last, marks the stage complete.
+
+    others: runs that record their own form from this same training; their manifests are left to the caller.
+    """
+    config = run.config
     data = prepared.data
     clients = prepared.client_data()
     models = build_clients(
@@ -48,32 +80,16 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
         config.seed,
         config.mapping,
     )
-    recorder = Recorder(
-        run_dir=run.path,
-        system=config.system,
-        form=form,
-        feature_width=config.feature_width,
-        num_classes=len(data.classes),
-        seed=config.seed,
-        also={} if config.form == CEILING else {CEILING: last_rounds(len(clients), config)},
-        build=partial(make_form, config=config),
-    )
+    recorder = make_recorder(run, prepared, [make_recorder(other, prepared) for other in others])
+    images = sum(len(own.images) for own in clients)
     with progress("train clients", config.rounds or 0, quiet=quiet) as tick:
         run_federation(
             models=models,
             client_data=clients,
             system=SYSTEMS[config.system](),
-            form=form,
+            form=recorder.form,
             config=config,
             recorder=recorder,
-            on_round=lambda _: tick(),
+            on_round=lambda row: tick(images, f"{len(clients)} clients"),
         )
-    manifest: dict[str, Any] = {
-        "versions": versions(),
-        "seed": config.seed,
-        "config_sha256": run.sha256,
-        "dataset_sha256": data.content_hash,
-        "device": "cuda" if config.device != "cpu" and torch.cuda.is_available() else "cpu",
-        "uploads": upload_hashes(run),
-    }
-    run.write_json(DONE, manifest)
+    write_manifest(run, prepared)
