@@ -15,62 +15,15 @@ from fedre_audit.federation.recorder import Recorder
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.federation.view import read_view
 from fedre_audit.models import build_clients, load_clients
-from fedre_audit.seeding import generator
 from knowledge_forms.base import FORMS, Mixing, Upload
 from knowledge_forms.entangled import EntangledRepresentation
 from knowledge_forms.errors import AuditError
 from knowledge_forms.prototype import Prototype
 from knowledge_forms.raw import Raw
 from knowledge_forms.store import read_entries
+from tests.fedre_audit.federation.small import CLASSES, LABELS, ROUNDS, SHAPE, WIDTH, client_data, federate
 
-SHAPE, CLASSES, WIDTH, ROUNDS = (1, 12, 12), 4, 48, 4
-LABELS = [
-    [0, 0, 1, 1, 1, 2],
-    [3, 3, 3, 3, 3],
-    [0, 1, 1, 1, 1, 3, 3, 2, 2],
-    [2],
-]  # one class; one-image classes; one image
-
-
-def clients():
-    data = []
-    for k, labels in enumerate(LABELS):
-        draw = generator(7, "images", client=k)
-        images = torch.randint(0, 256, (len(labels) + 2, *SHAPE), generator=draw, dtype=torch.uint8)
-        n = len(labels)
-        known = torch.tensor(labels)
-        tests = torch.tensor([labels[0], labels[-1]]) if n > 1 else torch.empty(0, dtype=torch.int64)
-        data.append(ClientData(images[:n], known, torch.arange(n) + 100 * k, images[n : n + len(tests)], tests))
-    return data
-
-
-def federate(run_dir, *, form="entangled", seed=0, also=None, on_round=None, every=2, **changes):
-    config = AuditConfig(
-        **{"form": form, "clients": 4, "rounds": ROUNDS, "batch_size": 4, "feature_width": WIDTH, "device": "cpu"}
-        | {"seed": seed}
-        | changes
-    )
-    models = build_clients("small", len(LABELS), SHAPE, CLASSES, WIDTH, seed)
-    kind = FORMS[form]()
-    recorder = Recorder(
-        run_dir=run_dir,
-        system=config.system,
-        form=kind,
-        num_classes=CLASSES,
-        feature_width=WIDTH,
-        seed=seed,
-        also=also or {},
-    )
-    return run_federation(
-        models=models,
-        client_data=clients(),
-        system=SYSTEMS[config.system](),
-        form=kind,
-        config=config,
-        recorder=recorder,
-        on_round=on_round,
-        checkpoint_every=every,
-    )
+ALL = [client_data(client, own) for client, own in enumerate(LABELS)]
 
 
 def contents(folder):
@@ -172,7 +125,7 @@ def test_the_first_classifier_is_client_zeros_initial_head(run_dir):
 
 def test_saved_clients_made_the_last_uploads(run_dir):
     raw = read_view(run_dir, "raw")
-    for client, (model, own) in enumerate(zip(load_clients(run_dir), clients(), strict=True)):
+    for client, (model, own) in enumerate(zip(load_clients(run_dir), ALL, strict=True)):
         with torch.no_grad():
             torch.testing.assert_close(model.represent(own.images / 255), raw.client(client).latest.representation)
 
@@ -305,7 +258,7 @@ def test_width_mismatch_is_found_before_anything_is_written(tmp_path):
     with pytest.raises(AuditError, match=rf"client 1 \(small_cnn\) sends width {WIDTH + 1} .* expects {WIDTH}"):
         run_federation(
             models=models,
-            client_data=clients()[:2],
+            client_data=ALL[:2],
             system=SYSTEMS["fedre"](),
             form=form,
             config=AuditConfig(rounds=1, device="cpu"),
