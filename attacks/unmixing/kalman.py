@@ -17,10 +17,10 @@ INFLATION = (0.1, 1e4)
 
 @dataclass(frozen=True)
 class Dynamics:
-    """A batch of B state-space models, float64.
+    """A grid of G state-space models, float64.
 
-    process: [T,B], process variance gained before upload t (0 at t=0). shape: [B,m,m], Q_t = process_t * shape.
-    noise: [B], variance of one upload entry. prior: [m,m], covariance of the first state (mean 0).
+    process: [T,G], process variance gained before upload t (0 at t=0). shape: [G,m,m], Q_t = process_t * shape.
+    noise: [G], variance of one upload entry. prior: [m,m], covariance of the first state (mean 0).
     transition: [m,m], or None for the identity.
     """
 
@@ -49,48 +49,49 @@ def rotate(uploads: Tensor) -> tuple[Tensor, Tensor]:
 def run_filter(
     weights: Tensor, coordinates: Tensor, dynamics: Dynamics, *, features: int, drop: int, adaptive: bool, keep: bool
 ) -> tuple[Tensor, Track | None]:
-    """Filter coordinates [T,k] of `features`-wide uploads under weights [B,T,m] -> (neg. log-likelihood [B], track).
+    """Filter coordinates [T,k] of uploads of width `features` -> (negative log-likelihood [N,G], track).
 
-    The likelihood (nats, without constant) leaves out the first `drop` innovations. Adaptive: the process noise of
-    each round is scaled by what its innovation asks for, within INFLATION. `keep` the track needs B = 1.
+    weights: [N,T,m], N hypotheses, each under all G models. The likelihood (nats, without constant) leaves out the
+    first `drop` innovations. Adaptive: the process noise of each round is scaled by what its innovation asks for,
+    within INFLATION. To `keep` the track, N and G must be 1.
     """
-    batch, rounds, m = weights.shape
-    state = coordinates.new_zeros(batch, coordinates.shape[1], m)
-    covariance = dynamics.prior.expand(batch, m, m)
-    nll = coordinates.new_zeros(batch)
+    (n, rounds, m), g = weights.shape, len(dynamics.noise)
+    # Single precision of the means leaves the likelihood as it is to three decimals and halves the traffic.
+    observed = coordinates if keep else coordinates.float()
+    state = observed.new_zeros(n, coordinates.shape[1], g, m)
+    covariance = dynamics.prior.repeat(n, g, 1, 1)
+    moves = torch.einsum("gij,ntj->tngi", dynamics.shape, weights)
+    nll = coordinates.new_zeros(n, g)
     kept: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
-    spread = torch.einsum("btm,bmn,btn->tb", weights, dynamics.shape, weights) * dynamics.process
     for t in range(rounds):
         w = weights[:, t, :, None]
-        known = state[:, : t + 1]
         if dynamics.transition is not None and t > 0:
-            state = state @ dynamics.transition.T
-            known = state[:, : t + 1]
+            state = state @ dynamics.transition.T.to(state)
             covariance = dynamics.transition @ covariance @ dynamics.transition.T
-        error = coordinates[t, : t + 1] - (known @ w).squeeze(2)
-        energy = error.square().sum(1)
-        gain = covariance @ w
-        variance = (gain * w).sum((1, 2)) + dynamics.noise
+        known = state[:, : t + 1]  # rotated uploads are lower triangular: the rest is still 0
+        error = observed[t, : t + 1, None] - (known.flatten(1, 2) @ w.to(known)).reshape(n, -1, g)
+        energy = error.square().sum(1).double()
+        gain = (covariance.flatten(1, 2) @ w).reshape(n, g, m)
+        variance = (gain * w.mT).sum(2) + dynamics.noise
         if t > 0:
-            inflation = torch.ones_like(variance)
+            process = dynamics.process[t].expand(n, g)
+            spread = (moves[t] * w.mT).sum(2) * process
             if adaptive:
-                asked = (energy / features - variance) / spread[t].clamp(min=1e-300)
-                inflation = asked.clamp(*INFLATION)
-            added = (inflation * dynamics.process[t])[:, None, None] * dynamics.shape
-            covariance = covariance + added
-            gain = covariance @ w
-            variance = (gain * w).sum((1, 2)) + dynamics.noise
-        if keep:
-            kept[2].append(covariance[0])
+                inflation = ((energy / features - variance) / spread.clamp(min=1e-300)).clamp(*INFLATION)
+                process, spread = process * inflation, spread * inflation
+            gain = gain + process[:, :, None] * moves[t]
+            variance = variance + spread
+            covariance.addcmul_(process[:, :, None, None], dynamics.shape)
         if t >= drop:
             nll += 0.5 * (features * variance.log() + energy / variance)
-        gain = gain / variance[:, None, None]
-        known.baddbmm_(error[:, :, None], gain.mT)
-        covariance = covariance - gain @ (w.mT @ covariance)
-        covariance = (covariance + covariance.mT) / 2
         if keep:
-            kept[0].append(state[0].T.clone())
-            kept[1].append(covariance[0])
+            kept[2].append(covariance[0, 0].clone())
+        known.addcmul_(error[:, :, :, None], (gain / variance[:, :, None])[:, None].to(known))
+        root = gain / variance.sqrt()[:, :, None]  # an outer square keeps the covariance exactly symmetric
+        covariance.addcmul_(root[:, :, :, None], root[:, :, None, :], value=-1)
+        if keep:
+            kept[0].append(state[0, :, 0].T.clone())
+            kept[1].append(covariance[0, 0].clone())
     return nll, Track(*(torch.stack(items) for items in kept)) if keep else None
 
 
@@ -126,7 +127,7 @@ def predicted_error(mean: Tensor, covariance: Tensor) -> Tensor:
     the states do not differ between classes; 0 classes apart (h=1) gives nan.
     """
     h, d = mean.shape[1:]
-    contrast = torch.eye(h, dtype=mean.dtype) - 1.0 / h
+    contrast = torch.eye(h, dtype=covariance.dtype) - 1.0 / h
     variance = d * torch.einsum("ij,tjk,ik->t", contrast, covariance, contrast).clamp(min=0.0)
-    size = (mean - mean.mean(1, keepdim=True)).square().sum((1, 2))
-    return (variance / size).sqrt() if h > 1 else torch.full((len(mean),), math.nan)
+    size = (mean - mean.mean(1, keepdim=True)).double().square().sum((1, 2))
+    return (variance / size).sqrt() if h > 1 else variance * math.nan

@@ -58,6 +58,6 @@ class LeastSquares:
             nll.append(0.5 * free * d * (residual.clamp(min=floor).log() + 1.0))
             if len(nll) == 1:
                 read = torch.einsum("tp,hj->thpj", basis, torch.eye(h, dtype=torch.float64)).reshape(rounds, h, -1)
-                states = read @ found + shift
+                states = (read @ found + shift).float()
                 covariance = residual * (read @ inverse @ read.mT)
         return Estimate(states, states, covariance, covariance, torch.stack(nll), {"rounds_used": float(last)})

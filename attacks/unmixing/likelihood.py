@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,10 +57,10 @@ DEFAULT_GRID = make_grid()
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an unmixer found, in the upload's own units, float64.
+    """What an unmixer found, in the upload's own units.
 
-    filtered, smoothed: [T,h,d], P_t given uploads to t, and given all. covariance: [T,h,h] of the smoothed state,
-    one for all features. nll: [N], nats, of each weight hypothesis. options: the hyper-parameters chosen.
+    filtered, smoothed: [T,h,d] float32, P_t given uploads to t, and given all. covariance: [T,h,h] of the smoothed
+    state, one for all features. nll: [N], nats, of each weight hypothesis. options: the hyper-parameters chosen.
     """
 
     filtered: Tensor
@@ -97,25 +98,22 @@ class DriftFilter:
         coordinates, basis = rotate(centred)
         hypotheses = torch.cat([weights, torch.zeros_like(weights)], 2) if self.order == 2 else weights
 
-        def run(grid: Grid, w: Tensor, keep: bool):  # type: ignore[no-untyped-def]
-            dynamics = self._dynamics(stream.rounds, h, grid, scale, noise)
-            return dynamics, run_filter(
-                w, coordinates, dynamics, features=d, drop=h if rounds > h else 0, adaptive=self.adaptive, keep=keep
-            )
-
-        count, size = len(weights), len(self.grid)
-        every = Grid(*(getattr(self.grid, n).repeat(count) for n in ("q", "tau", "common", "floor", "noise")))
-        _, (nll, _) = run(every, hypotheses.repeat_interleave(size, 0), False)
-        best = nll.reshape(count, size).min(1)
+        drop = h if rounds > h else 0
+        dynamics = self._dynamics(stream.rounds, h, self.grid, scale, noise)
+        options: dict[str, Any] = {"features": d, "drop": drop, "adaptive": self.adaptive}
+        nll, _ = run_filter(hypotheses, coordinates, dynamics, keep=False, **options)
+        best = nll.min(1)
         point = self.grid.at(int(best.indices[0]))
-        dynamics, (_, track) = run(point, hypotheses[:1], True)
+        dynamics = self._dynamics(stream.rounds, h, point, scale, noise)
+        _, track = run_filter(hypotheses[:1], coordinates, dynamics, keep=True, **options)
+        assert track is not None
         smoothed = smooth(track, dynamics.transition)
 
         def restore(mean: Tensor) -> Tensor:
-            states = mean[:, :h] @ basis
+            states = mean[:, :h].float() @ basis.float()
             if self.prior is not None:
-                states = states + self.prior.double() / norms[-1]
-            return states * norms[:, None, None]
+                states += self.prior.float() / float(norms[-1])
+            return states.mul_(norms.float()[:, None, None])
 
         squared = norms.square()[:, None, None]
         return Estimate(
@@ -123,7 +121,7 @@ class DriftFilter:
             smoothed=restore(smoothed.mean),
             covariance=smoothed.covariance[:, :h, :h] * squared,
             filtered_covariance=track.covariance[:, :h, :h] * squared,
-            nll=best.values + d * norms.log()[h if rounds > h else 0 :].sum(),
+            nll=best.values + d * norms.log()[drop:].sum(),
             options=point.describe(),
         )
 
