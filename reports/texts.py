@@ -66,6 +66,7 @@ KINDS = {
     "class_set": "the classes it holds",
     "mixing_weights_rounds": "rounds whose exact mixing weights are known",
     "one_image_class": "a class of one image, so its prototype is that image's representation",
+    "encoder_collapsed": "its encoder answers every image alike, so what it sends tells nothing about any of them",
     "one_class_client": "holds one class, so its mixture is that class's prototype",
 }
 """Kinds of disclosures and flags; one that is not listed is shown by its name."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fedre_audit.audit.truth import Truth
+from fedre_audit.federation.history import History
 from knowledge_forms.base import ServerView
 
 
@@ -35,3 +36,8 @@ def flags(truth: Truth) -> list[dict[str, Any]]:
             for label in (counts == 1).nonzero().flatten().tolist()
         ]
     return found
+
+
+def collapse_flags(history: History) -> list[dict[str, Any]]:
+    """Clients whose encoder answered every image alike in their newest round: whatever they send, it tells nothing."""
+    return [{"client": client, "class": None, "kind": "encoder_collapsed"} for client in history.collapsed()]
