@@ -1,0 +1,101 @@
+"""One folder, one process; stages start again cleanly; a full disk or a read-only folder loses nothing."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from fedre_audit.config import AuditConfig, resolve
+from fedre_audit.runs import LOCK, OUTPUTS, Run, lock_run, open_run
+from knowledge_forms.errors import AuditError
+
+CONFIG = resolve(AuditConfig())
+
+
+def test_a_second_process_is_refused_and_a_dead_one_lets_go(tmp_path):
+    out = tmp_path / "run"
+    code = (
+        "import sys, time; from pathlib import Path; from fedre_audit.runs import lock_run\n"
+        f"with lock_run(Path({str(out)!r})): print('held', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with (
+            pytest.raises(AuditError, match=rf"run is in use by another audit \(process {holder.pid}\)"),
+            lock_run(out),
+        ):
+            pass
+        holder.kill()
+    with lock_run(out):
+        open_run(out, CONFIG)
+    with lock_run(out):
+        assert open_run(out, CONFIG).config == CONFIG
+
+
+def test_one_process_cannot_hold_a_folder_twice(tmp_path):
+    with lock_run(tmp_path), pytest.raises(AuditError, match="in use"), lock_run(tmp_path):
+        pass
+
+
+def test_a_folder_of_something_else_is_refused_and_left_alone(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(AuditError, match="not a run folder"), lock_run(tmp_path):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_half_written_files_of_a_killed_process_are_removed(tmp_path):
+    run = open_run(tmp_path / "run", CONFIG)
+    part = run.path / "uploads" / ".round-000001.safetensors.99.part"
+    part.parent.mkdir()
+    part.write_bytes(b"half")
+    with lock_run(run.path):
+        assert not part.exists()
+
+
+def test_clear_removes_a_stage_and_those_after_it(tmp_path):
+    run = open_run(tmp_path / "run", CONFIG)
+    files = ["manifest.json", "uploads/a", "attacks/complete.json", "attacks/raw/b", "scores.json", "report.html"]
+    for name in files:
+        (run.path / name).parent.mkdir(parents=True, exist_ok=True)
+        (run.path / name).write_text("x")
+    run.clear("score")
+    assert {name for name in files if (run.path / name).exists()} == set(files[:4])
+    run.clear("attack")
+    assert {name for name in files if (run.path / name).exists()} == set(files[:2])
+    run.clear("train")
+    assert {path.name for path in run.path.iterdir()} <= {"config.yaml", LOCK}
+    assert list(OUTPUTS) == ["train", "attack", "score", "report"]
+
+
+@pytest.mark.parametrize("what", ["folder", "file"])
+def test_a_read_only_place_is_one_clear_error(what, tmp_path, monkeypatch):
+    def refuse(*_args, **_options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    out = tmp_path / "run"
+    if what == "folder":
+        monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    else:
+        out.mkdir()
+        monkeypatch.setattr("pathlib.Path.open", refuse)
+    refusal = r"cannot write in .*run \(Read-only file system\); choose another --out"
+    with pytest.raises(AuditError, match=refusal), lock_run(out):
+        pass
+
+
+def test_a_full_disk_names_the_file_and_leaves_no_part(tmp_path, monkeypatch):
+    run = Run(tmp_path, CONFIG)
+    run.write_json("kept.json", 1)
+
+    def full(_descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(AuditError, match=r"cannot write .*kept\.json \(No space left on device\); free space"):
+        run.write_json("kept.json", 2)
+    assert run.read_json("kept.json") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]
