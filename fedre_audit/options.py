@@ -4,9 +4,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from fedre_audit.config import PRESETS, AuditConfig, resolve
+from fedre_audit.config import INDIFFERENT, PRESETS, AuditConfig, resolve
 from knowledge_forms.errors import AuditError
 
 SWITCHES = {"on": "true", "off": "false"}
@@ -155,7 +156,7 @@ def command_line(config: AuditConfig, word: str = "") -> str:
     words = ["audit", *([word] if word else []), "--form", config.form]
     for field in fields(AuditConfig):
         value = getattr(config, field.name)
-        if field.name in ("form", "data_root") or value == getattr(plain, field.name) or value is None:
+        if field.name in ("form", *INDIFFERENT) or value == getattr(plain, field.name) or value is None:
             continue
         if getattr(plain, field.name) is None and preset.get(field.name) == value:
             continue
@@ -165,3 +166,13 @@ def command_line(config: AuditConfig, word: str = "") -> str:
             value = ",".join(str(item) for item in value)
         words += ["--" + field.name.replace("_", "-"), str(value)]
     return shlex.join(words)
+
+
+COMMAND_FILE = "command.txt"
+"""Holds the command of a run that a command on its own configuration would not make, such as an arm of a comparison."""
+
+
+def command_of(run: Path, config: AuditConfig) -> str:
+    """The command that makes this run folder."""
+    stored = run / COMMAND_FILE
+    return stored.read_text().strip() if stored.is_file() else command_line(config)

@@ -125,6 +125,14 @@ def render_comparison(folder: Path) -> str:
     )  # fmt: skip
 
 
+def render_comparison_card(folder: Path) -> str:
+    """The table of a comparison as a small piece of HTML, for notebooks. Raises SchemaError."""
+    made = load_comparison(folder / "compare.json")
+    return environment().get_template("compare_card.html.j2").render(
+        made=made, num=Shown(made).number, headline=headline, report=folder / "compare.html"
+    )  # fmt: skip
+
+
 def write_comparison(folder: Path) -> Path:
     """Write `compare.html` into the folder, whole or not at all; returns its path. Raises SchemaError."""
     return write_page(folder / "compare.html", render_comparison(folder))

@@ -7,104 +7,84 @@ import time
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from attacks.floors import FLOORS
-from fedre_audit.audit.disclosures import disclosures, flags
-from fedre_audit.audit.scoring import (
-    ATTACK,
-    PERMUTED,
-    FormAttack,
-    PairScores,
-    floor_images,
-    join,
-    private_images,
-    score_client,
-    summarise,
-)
+from fedre_audit.audit.competence import apply_competence, competence
+from fedre_audit.audit.declare import FEWEST_ROWS, declared_attacks, is_declared
+from fedre_audit.audit.disclosures import collapse_flags, disclosures, flags
+from fedre_audit.audit.evaluator import train_evaluator
+from fedre_audit.audit.exposure import distribution, exposure
+from fedre_audit.audit.rows import FormAttack, fill_ceilings, make_row, top_row
+from fedre_audit.audit.scoring import ATTACK, PERMUTED, SLICES, slices
 from fedre_audit.audit.truth import read_truth
 from fedre_audit.audit.verdict import verdict
 from fedre_audit.federation.history import read_history
 from fedre_audit.federation.view import read_view
+from fedre_audit.models import load_clients
+from fedre_audit.options import command_of
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
-from fedre_audit.seeding import derive_seed
-from fedre_audit.stages.attack import audited_forms, auxiliary
+from fedre_audit.stages.attack import STREAMED, audited_forms, auxiliary, budget_of, knowledge_of, read_unmixed
+from fedre_audit.stages.noise_free import noise_free_bounds
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.strips import write_strips
+from fedre_audit.stages.tables import EVALUATOR, Tables, cases
 from fedre_audit.stages.train import CEILING
 from knowledge_forms.base import ServerView
-from knowledge_forms.store import read_tensors, write_bytes
+from knowledge_forms.store import write_bytes
 from reports.schema import dump_scores
 
 DONE = "scores.json"
-METRIC_NAMES = ("psnr", "mse", "ssim")
-FLOOR_NAMES = tuple(floor.name for floor in FLOORS)
-TARGETS = {"raw": ("members",), "prototype": ("members", "class_mean"), "entangled": ("members", "mixture")}
+SLICED = ("psnr", "retrieval_top1")
+Parts = list[tuple[Run, Prepared]]
 
 
-def score_form(run: Run, prepared: Prepared, form: str, quiet: bool) -> list[FormAttack]:
-    """Tables of every attack and target of one form."""
-    view, truth = read_view(run.path, form), read_truth(run.path, form)
-    images, labels = auxiliary(prepared)
-    parts: dict[tuple[str, str], list[PairScores]] = {}
-    meta: dict[str, dict[str, Any]] = {}
-    with progress(f"score {form}", len(view.clients), quiet=quiet) as tick:
-        for client in view.clients:
-            own = view.client(client)
-            contribution = truth[client, own.latest.round]
-            private = private_images(prepared.data.images, contribution)
-            floors = floor_images(own, images, labels, derive_seed(run.config.seed, "floor", client=client))
-            for name in run.config.attacks:
-                tensors, meta[name] = read_tensors(
-                    run.path / "attacks" / form / name / f"client-{client:03d}.safetensors"
-                )
-                predictions = {
-                    ATTACK: torch.from_numpy(tensors["images"]),
-                    PERMUTED: torch.from_numpy(tensors["permuted"]),
-                    **floors,
-                }
-                for target in TARGETS[form]:
-                    scored = score_client(target, contribution, private, predictions, METRIC_NAMES, client)
-                    parts.setdefault((name, target), []).append(scored)
-            tick()
-    return [
-        FormAttack(form, name, meta[name]["level"], meta[name]["round"], target, join(tables))
-        for (name, target), tables in parts.items()
-    ]
-
-
-def make_rows(run: Run, tables: list[FormAttack]) -> list[dict[str, Any]]:
-    """The rows of scores.json; the ceiling of each is the same attack on the raw representations."""
-    rows: list[dict[str, Any]] = []
-    for scored in tables:
-        for metric in METRIC_NAMES:
-            if metric not in scored.table.values[ATTACK]:
-                continue
-            rows.append(
-                {
-                    "form": scored.form,
-                    "attack": scored.attack,
-                    "level": scored.level,
-                    "stream": 1,
-                    "round": scored.round,
-                    "target": scored.target,
-                    "slice": "all",
-                    **summarise(scored.table, metric, floors=FLOOR_NAMES),
-                    "headline": (scored.form, scored.target, metric) == (run.config.form, "members", "psnr"),
-                    "ceiling": None,
-                    "chance": None,
-                    "candidates": None,
-                    "budget": {"auxiliary": run.config.auxiliary_images, "steps": None, "restarts": None},
-                }
-            )
-    ceilings = {
-        (row["attack"], row["metric"]): row["value"]
-        for row in rows
-        if row["form"] == CEILING and row["target"] == "members"
+def declare(run: Run, clients: list[int]) -> dict[str, Any]:
+    """The declaration: made from the configuration before any answer is opened."""
+    names = list(run.config.attacks or ())
+    everywhere = [n for n in names if (b := budget_of(run.config, n)).clients is None and b.rows is None]
+    return {
+        "form": run.config.form,
+        "attacks": declared_attacks(everywhere or names),
+        "slices": ["all", *SLICES, *(f"client {client}" for client in clients)],
     }
+
+
+def score_form(parts: Parts, form: str, evaluator: Any, quiet: bool) -> list[FormAttack]:
+    """Tables of every attack and target of one form, over all seeds; a cluster is a client of a seed."""
+    run = parts[0][0]
+    tables = Tables(list(run.config.attacks or ()), evaluator)
+    with progress(f"score {form}", len(parts) * (run.config.clients or 0), quiet=quiet) as tick:
+        for seed, (one, prepared) in enumerate(parts):
+            view, truth = read_view(one.path, form), read_truth(one.path, form)
+            images, labels = auxiliary(prepared)
+            models = load_clients(one.path)
+            for case in cases(one, prepared, view, truth, seed * (run.config.clients or 0)):
+                tables.add(case)
+                tables.add_membership(case, knowledge_of(one, case.client, models[case.client], images, labels))
+                if case.stream == 1:
+                    tick()
+    return tables.joined(form)
+
+
+def rows_of(scored: FormAttack, declaration: dict[str, Any], auxiliary_images: int) -> list[dict[str, Any]]:
+    """Rows of one table: every metric whole; the main ones also by class count, by client and for the leakiest 1 %."""
+    rows = []
+    by_slice = slices(scored.table)
+    for metric in scored.table.values[ATTACK]:
+        parts = dict(by_slice) if metric in SLICED else {"all": by_slice["all"]}
+        if metric in SLICED and scored.form == declaration["form"] and scored.attack in declaration["attacks"]:
+            for client in sorted(set(scored.table.client.tolist())):
+                own = scored.table.subset(scored.table.client == client)
+                if len(set(own.row.tolist())) >= FEWEST_ROWS:
+                    parts[f"client {client}"] = own
+        rows += [make_row(scored, part, table, metric, auxiliary_images) for part, table in parts.items()]
+        if metric == "psnr" and scored.target == "members":
+            rows.append(top_row(scored, metric, auxiliary_images))
+    if not scored.trusted:
+        for row in rows:
+            if row["status"] == "ok":
+                row |= {"status": "not_validated", "reason": "unmixing validated for no client; see there"}
     for row in rows:
-        row["ceiling"] = ceilings.get((row["attack"], row["metric"]))
+        row["headline"] = is_declared(row, declaration)
     return rows
 
 
@@ -112,18 +92,38 @@ def write_csv(path: Path, tables: list[FormAttack]) -> None:
     """A row per image and metric: what the means are made of."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    predictors = (ATTACK, PERMUTED, *FLOOR_NAMES)
-    writer.writerow(["form", "attack", "target", "client", "row", "sample", "members", "metric", *predictors])
+    predictors = sorted({who for scored in tables for who in scored.table.values} - {ATTACK, PERMUTED})
+    head = ["form", "attack", "stream", "target", "client", "row", "sample", "class", "members", "metric"]
+    writer.writerow([*head, ATTACK, PERMUTED, *predictors])
     for scored in tables:
         table = scored.table
         for metric in table.values[ATTACK]:
-            columns = [table.values[name][metric] for name in predictors]
-            for i in range(len(table.client)):
+            columns = [table.values.get(who, {}).get(metric) for who in (ATTACK, PERMUTED, *predictors)]
+            for i in range(len(table)):
                 writer.writerow(
-                    [scored.form, scored.attack, scored.target, table.client[i], table.row[i], table.sample[i],
-                     table.members[i], metric, *(f"{column[i]:.6g}" for column in columns)]
+                    [scored.form, scored.attack, scored.stream, scored.target, table.client[i], table.row[i],
+                     table.sample[i], table.label[i], table.members[i], metric,
+                     *("" if column is None else f"{column[i]:.6g}" for column in columns)]
                 )  # fmt: skip
     write_bytes(path, text.getvalue().encode())
+
+
+def unmixing_block(run: Run, view: ServerView, offset: int) -> list[dict[str, Any]]:
+    """What unmixing could and could not do, client by client."""
+    if view.form != STREAMED:
+        return []
+    found = []
+    for client in view.clients:
+        recovered, meta = read_unmixed(run, view, client)
+        classes = int((view.client(client).latest.label_encoding.sum(0) > 0).sum()) if recovered is None else len(
+            recovered.latest.representation
+        )
+        found.append(
+            {"client": offset + client, "rounds": meta["rounds"], "classes": classes, "rank": meta["rank"],
+             "condition": meta["condition"], "predicted_error": meta["predicted_error"], "null_gap": meta["null_gap"],
+             "validated": meta["status"] == "validated", "reason": meta["reason"]}
+        )  # fmt: skip
+    return found
 
 
 def federation_block(run: Run, view: ServerView) -> dict[str, Any]:
@@ -141,51 +141,77 @@ def federation_block(run: Run, view: ServerView) -> dict[str, Any]:
     }
 
 
-def score(run: Run, prepared: Prepared, *, seconds: dict[str, float], quiet: bool = False) -> None:
-    """Score every form and write the results; scores.json, written last, marks the stage complete."""
+def score(
+    run: Run, prepared: Prepared, *, seconds: dict[str, float], quiet: bool = False, parts: Parts | None = None
+) -> None:
+    """Score every form and write the results; scores.json, written last, marks the stage complete.
+
+    parts: a run and its data per seed (default: `run` alone); all of them enter the same rows.
+    """
     started = time.perf_counter()
-    config, manifest = run.config, run.read_json("manifest.json")
-    tables = [t for form in audited_forms(run) for t in score_form(run, prepared, form, quiet)]
-    rows = make_rows(run, tables)
+    config = run.config
+    parts = parts or [(run, prepared)]
+    manifest = parts[0][0].read_json("manifest.json")
+    views = [read_view(one.path, config.form) for one, _ in parts]
+    offsets = [seed * (config.clients or 0) for seed in range(len(parts))]
+    clients = [offset + client for offset, view in zip(offsets, views, strict=True) for client in view.clients]
+    declaration = declare(run, clients)
+    images, labels = auxiliary(prepared)
+    evaluator = train_evaluator(images, labels, len(prepared.data.classes), config.seed)
+    tables = [t for form in audited_forms(run) for t in score_form(parts, form, evaluator, quiet)]
+    rows = [row for scored in tables for row in rows_of(scored, declaration, len(images))]
+    fill_ceilings(rows, CEILING)
+    checks = competence(sorted({scored.attack for scored in tables}), unmixing=config.form == STREAMED)
+    apply_competence(rows, checks)
     write_csv(run.path / "scores.csv", tables)
-    write_strips(run, prepared, tables)
-    view = read_view(run.path, config.form)
-    competence: dict[str, Any] = {"passed": False, "checks": []}
-    scores = {
+    write_strips(run, parts, tables)
+    declared_tables = [
+        t for t in tables
+        if t.form == config.form and t.attack in declaration["attacks"] and t.target == "members" and t.candidates is None
+    ]  # fmt: skip
+    spreads = [distribution(t) for t in tables if t.target == "members" and "psnr" in t.table.values[ATTACK]]
+    scores: dict[str, Any] = {
         "schema_version": 1,
         "run": {
             "seed": config.seed,
-            "seeds": [config.seed],
+            "seeds": [one.config.seed for one, _ in parts],
             "versions": manifest["versions"],
             "config_sha256": run.sha256,
             "device": manifest["device"],
             "precision": "fp32",
             "threads": config.threads,
+            "command": command_of(run.path, config),
         },
-        "volatile": {
-            "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "seconds": {
-                **{key: round(value, 2) for key, value in seconds.items()},
-                "score": round(time.perf_counter() - started, 2),
-            },
-            "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        },
+        "volatile": {},
         "dataset": {
             "name": prepared.data.name,
             "shape": list(prepared.data.images.shape[1:]),
             "classes": len(prepared.data.classes),
             "private": len(prepared.split.private),
-            "auxiliary": len(prepared.split.auxiliary),
+            "auxiliary": len(images),
             "disjoint": True,
             "duplicates_dropped": prepared.split.duplicates_dropped,
         },
-        "federation": federation_block(run, view),
+        "federation": federation_block(parts[0][0], views[0]),
         "rows": rows,
-        "unmixing": [],
-        "disclosures": disclosures(view),
-        "bounds": [],
-        "flags": flags(read_truth(run.path, config.form)),
-        "competence": competence,
-        "verdict": verdict(rows, competence),
+        "unmixing": [u for (one, _), view, at in zip(parts, views, offsets, strict=True)
+                     for u in unmixing_block(one, view, at)],
+        "disclosures": [d | {"client": at + d["client"]} for view, at in zip(views, offsets, strict=True)
+                        for d in disclosures(view)],
+        "bounds": noise_free_bounds(parts[0][0], rows, images, labels),
+        "flags": [f | {"client": at + f["client"]} for (one, _), at in zip(parts, offsets, strict=True)
+                  for f in [*flags(read_truth(one.path, config.form)), *collapse_flags(read_history(one.path))]],
+        "exposure": exposure(max(declared_tables, key=lambda t: t.stream)) if declared_tables else [],
+        "distributions": [spread for spread in spreads if spread is not None],
+        "competence": checks,
+    }  # fmt: skip
+    scores["verdict"] = verdict(scores)
+    scores["volatile"] = {
+        "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "seconds": {
+            **{key: round(value, 2) for key, value in seconds.items()},
+            "score": round(time.perf_counter() - started, 2),
+        },
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     write_bytes(run.path / DONE, dump_scores(scores).encode())

@@ -1,0 +1,274 @@
+"""Many forms on the same clients, images, seeds and attacker budget: one training, recorded in every form.
+
+Each form is an ordinary run folder below `arms/`, with its own scores and report; compare.json joins them.
+"""
+
+import csv
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from fedre_audit.audit.intervals import MIN_CLIENTS, group_means, t_interval
+from fedre_audit.config import AuditConfig, config_sha256, resolve
+from fedre_audit.federation.history import read_history
+from fedre_audit.federation.view import read_view
+from fedre_audit.options import COMMAND_FILE, command_line
+from fedre_audit.runs import Run, lock_run, open_run
+from knowledge_forms.base import Classifier
+from knowledge_forms.entangled import MECHANISMS
+from knowledge_forms.errors import AuditError
+from knowledge_forms.store import write_bytes
+from knowledge_forms.traffic import count_traffic
+from reports.comparisons import (
+    COMPARE_SCHEMA_VERSION,
+    Arm,
+    Comparison,
+    Difference,
+    dump_comparison,
+    load_comparison,
+    write_comparison,
+)
+from reports.schema import load_scores
+
+DEFAULT_FORMS = (
+    "raw", "prototype", "entangled:RAP", "entangled:RAP:fixed", "entangled:RSR", "entangled:VAR", "entangled:RAR",
+    "entangled:RSP", "entangled:VAP",
+)  # fmt: skip
+REFERENCES = ("raw", "prototype", "entangled:RAP")
+PAIRED = ("psnr", "ssim")
+
+
+@dataclass(frozen=True)
+class ComparisonResult:
+    """One finished comparison. path: its folder. Shows itself in a notebook."""
+
+    path: Path
+
+    @cached_property
+    def comparison(self) -> Comparison:
+        """compare.json, read once and checked."""
+        return load_comparison(self.path / "compare.json")
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.path / "compare.html"
+
+    def _repr_html_(self) -> str:
+        from reports.comparisons import render_comparison_card
+
+        return render_comparison_card(self.path)
+
+
+def arm_config(config: AuditConfig, spec: str) -> AuditConfig:
+    """`form[:mechanism[:weights]]` -> the configuration of that arm; AuditError where the spec says something else.
+
+    >>> made = arm_config(AuditConfig(), "entangled:VAP:fixed")
+    >>> made.form, made.mechanism, made.weights
+    ('entangled', 'VAP', 'fixed')
+    """
+    form, *rest = spec.split(":")
+    if rest and (form != "entangled" or len(rest) > 2 or rest[0] not in MECHANISMS or rest[1:] not in ([], ["fixed"])):
+        raise AuditError(
+            f"--forms names '{spec}'; write raw, prototype, entangled:MECHANISM or entangled:MECHANISM:fixed, "
+            f"MECHANISM one of {', '.join(MECHANISMS)}"
+        )
+    changes: dict[str, Any] = {"form": form}
+    if rest:
+        changes |= {"mechanism": rest[0], "weights": rest[1] if rest[1:] else "per_round"}
+    return replace(config, **changes)
+
+
+def arms_of(config: AuditConfig, forms: Sequence[str], own_system: bool) -> dict[str, AuditConfig]:
+    """Name of each arm -> its resolved configuration; the arm that trains for all comes first."""
+    if len(set(forms)) < 2 or len(set(forms)) < len(forms):
+        raise AuditError(f"--forms is {','.join(forms) or 'empty'}; name at least two different ones")
+    return {spec: resolve(replace(arm_config(config, spec), own_system=own_system)) for spec in forms}
+
+
+def trainer(arms: Sequence[str]) -> str:
+    """The arm that the server of a shared training learns from: entangled RAP where it is compared, else the first."""
+    return next((name for name in ("entangled:RAP", "entangled") if name in arms), arms[0])
+
+
+def share_training(base: Run, other: Run) -> None:
+    """Give `other` what the training of `base` left: client models, and the diary with its own form's traffic."""
+    shutil.copytree(base.path / "clients", other.path / "clients", dirs_exist_ok=True)
+    view = read_view(other.path, other.config.form)
+    last = max(upload.round for upload in view.uploads)
+    sent: Classifier | None = view.classifiers.get(last)
+    traffic = count_traffic([u for u in view.uploads if u.round == last], sent, other.config.clients or 0)
+    history = read_history(base.path)
+    history.rows[:] = [{**row, "traffic": asdict(traffic)} for row in history.rows]
+    history.write(other.path)
+
+
+def client_values(path: Path, attack: str, target: str, metric: str, form: str) -> dict[int, float]:
+    """Mean of one metric per client, from scores.csv: images within an upload row, then rows within a client."""
+    with path.open(newline="") as stream:
+        reader = csv.reader(stream)
+        header = next(reader)
+        # The name of the attack and the attack's value share a column name: the first is the name.
+        at = {name: header.index(name) for name in ("form", "attack", "target", "metric", "client", "row")}
+        value = header.index("attack", at["attack"] + 1)
+        wanted = {"form": form, "attack": attack, "target": target, "metric": metric}
+        found = [
+            (int(line[at["client"]]), int(line[at["row"]]), float(line[value]))
+            for line in reader
+            if all(line[at[name]] == wish for name, wish in wanted.items())
+        ]
+    table = np.array([entry for entry in found if np.isfinite(entry[2])], dtype=np.float64).reshape(-1, 3)
+    if len(table) == 0:
+        return {}
+    rows = table[:, 1].astype(np.int64)
+    means, _ = group_means(table[:, 2], rows)
+    clients = table[np.unique(rows, return_index=True)[1], 0].astype(np.int64)
+    by_client, client_ids = group_means(means, clients)
+    return dict(zip(client_ids.tolist(), by_client.tolist(), strict=True))
+
+
+def difference(mine: dict[int, float], other: dict[int, float]) -> tuple[float | None, list[float] | None, int]:
+    """Mean paired difference over the clients that both have, its t-interval (None below 4 clients), and how many.
+
+    >>> difference({0: 2.0, 1: 3.0, 2: 4.0, 3: 5.0}, {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0})
+    (1.0, [1.0, 1.0], 4)
+    """
+    paired = np.array([mine[client] - other[client] for client in sorted(mine.keys() & other.keys())])
+    if len(paired) == 0:
+        return None, None, 0
+    interval = t_interval(paired) if len(paired) >= MIN_CLIENTS else None
+    return float(paired.mean()), list(interval) if interval else None, len(paired)
+
+
+def make_arm(name: str, run: Run, root: Path) -> Arm:
+    """One arm of compare.json: the whole-upload, one-round rows of its scores and the declared ones."""
+    scores = load_scores(run.path / "scores.json")
+    federation = scores["federation"]
+    rows = [
+        row
+        for row in scores["rows"]
+        if row["form"] == run.config.form and (row["headline"] or (row["slice"], row["stream"]) == ("all", 1))
+    ]
+    return Arm(
+        name=name,
+        form=federation["form"],
+        mechanism=federation["mechanism"],
+        system=federation["system"],
+        path=run.path.relative_to(root).as_posix(),
+        accuracy=federation["accuracy"],
+        traffic=federation["traffic"],
+        verdict=scores["verdict"],
+        rows=rows,
+    )
+
+
+def make_differences(arms: Sequence[Arm], root: Path) -> list[Difference]:
+    """Every arm minus every reference, for each attack and metric both have on the members target."""
+    values: dict[tuple[str, str, str], dict[int, float]] = {}
+    facts: dict[tuple[str, str], Any] = {}
+    for arm in arms:
+        for row in arm["rows"]:
+            if row["target"] != "members" or row["metric"] not in PAIRED or row["stream"] != 1:
+                continue
+            key = arm["name"], row["attack"], row["metric"]
+            csv_path = root / arm["path"] / "scores.csv"
+            values[key] = client_values(csv_path, row["attack"], "members", row["metric"], arm["form"])
+            facts[row["attack"], row["metric"]] = row
+    found: list[Difference] = []
+    for (attack, metric), row in facts.items():
+        for reference in (name for name in REFERENCES if (name, attack, metric) in values):
+            for arm in arms:
+                key = arm["name"], attack, metric
+                if arm["name"] == reference or key not in values:
+                    continue
+                value, interval, n = difference(values[key], values[reference, attack, metric])
+                found.append(
+                    Difference(
+                        arm=arm["name"], reference=reference, attack=attack, target="members", metric=metric,
+                        unit=row["unit"], more_leakage=row["more_leakage"], value=value,
+                        ci95=cast(Any, interval), n_clusters=n, interval_unit="client" if interval else "none",
+                    )
+                )  # fmt: skip
+    return found
+
+
+def run_arms(arms: dict[str, AuditConfig], root: Path, *, own_system: bool, quiet: bool) -> dict[str, Run]:
+    """Train once (or each by its own system), attack and score every arm; what is complete is not run again."""
+    from fedre_audit import pipeline
+    from fedre_audit.stages import train as training
+    from fedre_audit.stages.prepare import prepare
+
+    folders = {name: root / "arms" / name.replace(":", "-") for name in arms}
+    if own_system:
+        return {name: pipeline.audit(config, folders[name], quiet=quiet) for name, config in arms.items()}
+    first = trainer(list(arms))
+    pipeline.check_names(arms[first])
+    pipeline.set_up_torch(arms[first])
+    prepared = prepare(arms[first])
+    runs = {name: open_run(folders[name], config) for name, config in arms.items()}
+    command = command_line(arms[first], "compare")
+    missing = [name for name, run in runs.items() if not run.has(training.DONE)]
+    if missing:
+        others = [runs[name] for name in missing if name != first]
+        if runs[first].has(training.DONE) and not all(other.has("uploads") for other in others):
+            raise AuditError(f"{root} was trained for other --forms; name the same ones, or choose another --out")
+        training.train(runs[first], prepared, quiet=quiet, others=others)
+        for other in others:
+            share_training(runs[first], other)
+            write_bytes(other.path / COMMAND_FILE, (command + "\n").encode())
+            training.write_manifest(other, prepared)
+    for run in runs.values():
+        pipeline.audit(run.config, run.path, quiet=quiet)
+    return runs
+
+
+def compare(
+    config: AuditConfig | None = None,
+    *,
+    out: str | Path | None = None,
+    forms: Sequence[str] = DEFAULT_FORMS,
+    own_system: bool = False,
+    quiet: bool = True,
+    **options: Any,
+) -> ComparisonResult:
+    """Audit every form of `forms` on the same clients, images, seeds and attackers, and write one page.
+
+    config or options: an AuditConfig, or its keys. forms: 'raw', 'prototype', 'entangled:MECHANISM[:fixed]'.
+    own_system: each form trains its own system, as published; else all are recorded from one training.
+    Raises AuditError on bad input. A comparison that was interrupted goes on where it stopped.
+    """
+    base = config or AuditConfig(**options)
+    arms = arms_of(base, forms, own_system)
+    first = arms[trainer(list(arms))]
+    name = f"{base.dataset.rsplit('/', 1)[-1]}-compare-{config_sha256(first)[:10]}".replace(":", "-")
+    root = Path(out) if out else Path("runs") / name
+    started = time.perf_counter()
+    with lock_run(root):
+        runs = run_arms(arms, root, own_system=own_system, quiet=quiet)
+        made = [make_arm(name, run, root) for name, run in runs.items()]
+        scores = load_scores(runs[trainer(list(arms))].path / "scores.json")
+        chosen = [] if tuple(forms) == DEFAULT_FORMS else ["--forms", ",".join(forms)]
+        words = [command_line(first, "compare"), *chosen]
+        comparison = Comparison(
+            schema_version=COMPARE_SCHEMA_VERSION,
+            run={**scores["run"], "command": " ".join(words)},
+            volatile={
+                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                "seconds": {"this call": round(time.perf_counter() - started, 2)},
+            },
+            dataset=scores["dataset"],
+            clients=scores["federation"]["clients"],
+            rounds=scores["federation"]["rounds"],
+            shared_training=not own_system,
+            arms=made,
+            differences=make_differences(made, root),
+        )
+        write_bytes(root / "compare.json", dump_comparison(comparison).encode())
+        write_comparison(root)
+    return ComparisonResult(root)
