@@ -7,6 +7,7 @@ from fedre_audit.audit.metrics import METRICS
 from fedre_audit.data.base import DATASETS
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES, MODELS
+from fedre_audit.models.cost import measure
 from knowledge_forms.base import FORMS
 from knowledge_forms.entangled import MECHANISMS
 from knowledge_forms.errors import AuditError
@@ -34,7 +35,10 @@ LISTS: dict[str, tuple[Row, Callable[[], list[Row]]]] = {
     ),
     "systems": (("system", "what it is"), lambda: [(name, first_line(s)) for name, s in SYSTEMS.items()]),
     "families": (("family", "members"), lambda: [(name, ", ".join(f)) for name, f in FAMILIES.items()]),
-    "models": (("model", "what it is"), lambda: [(name, first_line(m)) for name, m in MODELS.items()]),
+    "models": (
+        ("model", "parameters", "FLOPs", "native width", "what it is"),
+        lambda: [(name, *map("{:,}".format, measure(build)), first_line(build)) for name, build in MODELS.items()],
+    ),
     "datasets": (("data set", "what it is"), lambda: [(name, first_line(d)) for name, d in DATASETS.items()]),
     "metrics": (
         ("metric", "unit", "more leakage is"),
