@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
+from fedre_audit.hardware import choose_precision, choose_workers
 from knowledge_forms.errors import AuditError
 
 
@@ -70,23 +71,39 @@ class AuditConfig:
     """learning rate of the server's classifier step"""
     server_epochs: int = 1
     """passes of the server over the uploads of a round"""
-    attacks: list[str] = field(default_factory=lambda: ["ridge"])
-    """attacks to run beside the floors"""
+    attacks: list[str] | None = None
+    """attacks to run beside the floors (see `audit list attacks`)"""
+    decoder_steps: int | None = None
+    """training steps of the convolutional decoder"""
+    decoder_clients: int | None = None
+    """how many clients get a convolutional decoder of their own (it is what breaks budgets)"""
+    optimised_images: int | None = None
+    """upload rows, all clients together, that attackers who optimise pixels may spend time on"""
     seed: int = 0
     """reproduces everything"""
+    seeds: list[int] | None = None
+    """several seeds, each a federation of its own in a folder below the run, scored together"""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """where to train and attack"""
     threads: int = 1
     """CPU threads of one process; part of the configuration because results depend on it in the last bit"""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """arithmetic of networks large enough to gain from it; auto: bf16 where the hardware multiplies it natively"""
+    workers: int | None = None
+    """single-thread processes that share the clients, default one a core; results do not depend on it"""
 
 
-PRESETS: dict[str, dict[str, int | None]] = {
+PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "clients": 10,
         "rounds": 60,
         "private_images": 1500,
         "auxiliary_images": 2500,
         "classes": None,
+        "attacks": ["ridge"],
+        "decoder_steps": 150,
+        "decoder_clients": 1,
+        "optimised_images": 100,
     },
     "small": {
         "clients": 6,
@@ -94,6 +111,10 @@ PRESETS: dict[str, dict[str, int | None]] = {
         "private_images": 1000,
         "auxiliary_images": 2000,
         "classes": 20,
+        "attacks": ["ridge", "decoder", "optimisation"],
+        "decoder_steps": 800,
+        "decoder_clients": 1,
+        "optimised_images": 100,
     },
 }
 
@@ -106,15 +127,20 @@ def resolve(config: AuditConfig) -> AuditConfig:
     """Fill what the preset and other keys decide; raise one AuditError that names every bad value at once."""
     preset = PRESETS[config.preset]
     filled: dict[str, Any] = {key: value for key, value in preset.items() if getattr(config, key) is None}
+    filled = {key: list(value) if isinstance(value, list) else value for key, value in filled.items()}
     if config.own_system:
         filled["system"] = OWN_SYSTEM.get(config.form, config.system)
     if config.released_loader:
         filled["shuffle"] = False
+    if config.precision == "auto":
+        filled["precision"] = choose_precision(config.device)
     config = replace(config, **filled)
+    if config.workers is None:
+        config = replace(config, workers=choose_workers(config.device, config.clients or 1, config.threads))
     lowest = {
         "clients": 1, "rounds": 1, "private_images": 1, "auxiliary_images": 1, "classes_per_client": 1,
-        "feature_width": 1, "batch_size": 1, "local_epochs": 1, "threads": 1, "classes": 2,
-        "server_epochs": 1,
+        "feature_width": 1, "batch_size": 1, "local_epochs": 1, "threads": 1, "classes": 2, "workers": 1,
+        "server_epochs": 1, "decoder_steps": 1, "decoder_clients": 1, "optimised_images": 1,
     }  # fmt: skip
     problems = [
         f"--{key} is {getattr(config, key)}, must be at least {low}"
@@ -128,14 +154,20 @@ def resolve(config: AuditConfig) -> AuditConfig:
     ]
     if not 0 < config.participation <= 1:
         problems.append(f"--participation is {config.participation}, must be above 0 and at most 1")
+    if config.seeds is not None and (not config.seeds or len(set(config.seeds)) < len(config.seeds)):
+        problems.append(f"--seeds is {config.seeds}, must be different numbers, at least one")
     if problems:
         raise AuditError("; ".join(problems))
     return config
 
 
+INDIFFERENT = ("data_root", "workers")
+"""Keys that do not decide the result: where the data lies and how many processes share the work."""
+
+
 def config_sha256(config: AuditConfig) -> str:
-    """Hash of everything that decides the result (where the data lies does not)."""
-    values: dict[str, Any] = {key: value for key, value in asdict(config).items() if key != "data_root"}
+    """Hash of everything that decides the result."""
+    values: dict[str, Any] = {key: value for key, value in asdict(config).items() if key not in INDIFFERENT}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

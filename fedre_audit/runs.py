@@ -13,11 +13,10 @@ from typing import Any
 
 import yaml
 
-from fedre_audit.config import CONFIG_KEYS, AuditConfig, config_sha256
+from fedre_audit.config import CONFIG_KEYS, INDIFFERENT, AuditConfig, config_sha256
 from knowledge_forms.errors import AuditError
 from knowledge_forms.store import write_bytes
 
-NOT_COMPARED = ("data_root",)
 LOCK = ".lock"
 OUTPUTS = {
     "train": ("manifest.json", "clients", "history.jsonl", "uploads", "truth"),
@@ -119,7 +118,7 @@ def open_run(path: Path, config: AuditConfig) -> Run:
     if (path / "config.yaml").exists():
         held = read_config(path)
         differing = [
-            key for key in CONFIG_KEYS if key not in NOT_COMPARED and getattr(held, key) != getattr(config, key)
+            key for key in CONFIG_KEYS if key not in INDIFFERENT and getattr(held, key) != getattr(config, key)
         ]
         if differing:
             what = ", ".join(f"{key} ({getattr(held, key)} there, {getattr(config, key)} asked)" for key in differing)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,14 +11,16 @@ from torch import Tensor
 
 from fedre_audit.config import AuditConfig, config_sha256
 from fedre_audit.federation.checkpoint import load_state, save_state
-from fedre_audit.federation.client import ClientData, count_correct, represent_all, train_local
+from fedre_audit.federation.client import ClientData
 from fedre_audit.federation.forms import make_form
 from fedre_audit.federation.history import History, mean_accuracy, read_history
+from fedre_audit.federation.local import LocalClient, Outcome, settle
 from fedre_audit.federation.recorder import LocalState, Recorder, make_upload
 from fedre_audit.federation.systems import System
 from fedre_audit.models.base import ClientModel, check_width
 from fedre_audit.models.store import save_clients
 from fedre_audit.seeding import generator
+from fedre_audit.workers import Workers, share_tensors
 from knowledge_forms.base import KnowledgeForm, Upload
 from knowledge_forms.errors import AuditError
 from knowledge_forms.traffic import count_traffic
@@ -50,7 +53,8 @@ def run_federation(
 
     The server learns from the system's own form; where the audited form is another one, that one is recorded from
     the same trajectory. A checkpoint in the recorder's run folder is continued, and gives the same bytes as a run
-    without interruption. Raises AuditError on a width mismatch (before training) and on a non-finite loss.
+    without interruption, as does any number of `config.workers`. Raises AuditError on a width mismatch (before
+    training) and on a non-finite loss.
     """
     if config.rounds is None:
         raise ValueError("run_federation needs a resolved configuration")
@@ -60,7 +64,7 @@ def run_federation(
     check_width(models, models[0].classifier.in_features if server is None else server.weight.shape[1])
     data = [own.to(device) for own in _training_data(client_data, config)]
     for model in models:
-        model.to(device)
+        model.to(device).to(memory_format=torch.channels_last)  # any model gains: a quarter of a small CNN's step
 
     path, sha = recorder.run_dir / "clients" / "state.safetensors", config_sha256(config)
     history, first = History(), 0
@@ -69,36 +73,49 @@ def run_federation(
         history = History(read_history(recorder.run_dir).rows[:first])
     history.write(recorder.run_dir)
 
-    for round_ in range(first, config.rounds):
-        sent = system.send(server, models, config)
-        correct = [count_correct(m, own.test_images, own.test_labels) for m, own in zip(models, data, strict=True)]
-        present = participants(len(models), config, round_)
-        losses: list[float | None] = [None] * len(models)
-        states = []
-        for client in present:
-            losses[client] = _train(models[client], data[client], config, round_, client)
-            states.append(_represent(models[client], data[client], config, round_, client))
-        recorded = recorder.record(round_, states, sent)
-        uploads = _system_uploads(system, form, recorded, states, config, recorder.num_classes)
-        server, server_loss = system.aggregate(server, uploads, config)
-        if server_loss is not None and not math.isfinite(server_loss):
-            raise AuditError(f"round {round_}: the server loss is not finite; lower --server_lr ({config.server_lr})")
-        row = {
-            "round": round_,
-            "participants": present,
-            "accuracy": mean_accuracy(correct, [len(own.test_labels) for own in data]),
-            "train_loss": losses,
-            "server_loss": server_loss,
-            "collapsed": [state.client for state in states if collapsed(state.representations)],
-            "traffic": asdict(count_traffic(recorded if system.form else [], sent, len(models))),
-        }
-        history.append(recorder.run_dir, row)
-        if (round_ + 1) % checkpoint_every == 0 or round_ + 1 == config.rounds:
-            save_state(path, models, server, round_ + 1, sha)
-        if on_round is not None:
-            on_round(row)
+    workers = (config.workers or 1) if device.type == "cpu" and config.threads == 1 else 1
+    if workers > 1:
+        for model in models:
+            share_tensors(model)
+    clients = [LocalClient(k, model, own, config) for k, (model, own) in enumerate(zip(models, data, strict=True))]
+    with Workers(partial(_round_of, clients), [client.cost for client in clients], workers) as fleet:
+        for round_ in range(first, config.rounds):
+            sent = system.send(server, models, config)
+            present = participants(len(models), config, round_)
+            outcomes = dict(fleet.map((round_, set(present))))
+            settle(device)
+            correct = [int(outcomes[client].correct) for client in range(len(models))]
+            losses = [_finite_loss(outcomes[client], config, round_, client) for client in range(len(models))]
+            states = [_state(outcomes[client], data[client], config, round_, client) for client in present]
+            recorded = recorder.record(round_, states, sent)
+            uploads = _system_uploads(system, form, recorded, states, config, recorder.num_classes)
+            server, server_loss = system.aggregate(server, uploads, config)
+            if server_loss is not None and not math.isfinite(server_loss):
+                raise AuditError(
+                    f"round {round_}: the server loss is not finite; lower --server_lr ({config.server_lr})"
+                )
+            row = {
+                "round": round_,
+                "participants": present,
+                "accuracy": mean_accuracy(correct, [len(own.test_labels) for own in data]),
+                "train_loss": losses,
+                "server_loss": server_loss,
+                "collapsed": [state.client for state in states if collapsed(state.representations)],
+                "traffic": asdict(count_traffic(recorded if system.form else [], sent, len(models))),
+            }
+            history.append(recorder.run_dir, row)
+            if (round_ + 1) % checkpoint_every == 0 or round_ + 1 == config.rounds:
+                save_state(path, models, server, round_ + 1, sha)
+            if on_round is not None:
+                on_round(row)
     save_clients(recorder.run_dir, models)
     return history
+
+
+def _round_of(clients: Sequence[LocalClient], client: int, request: tuple[int, set[int]]) -> Outcome:
+    """What each worker does for a client: `request` names the round and who takes part in it."""
+    round_, present = request
+    return clients[client].round(round_, present=client in present)
 
 
 def participants(clients: int, config: AuditConfig, round_: int) -> list[int]:
@@ -137,23 +154,17 @@ def _training_data(client_data: Sequence[ClientData], config: AuditConfig) -> li
     return kept
 
 
-def _train(model: ClientModel, own: ClientData, config: AuditConfig, round_: int, client: int) -> float:
-    loss = train_local(
-        model,
-        own.images,
-        own.labels,
-        epochs=config.local_epochs,
-        lr=config.lr,
-        batch_size=config.batch_size,
-        shuffle=config.shuffle,
-        generator=generator(config.seed, "loader", round=round_, client=client),
-    )
+def _finite_loss(outcome: Outcome, config: AuditConfig, round_: int, client: int) -> float | None:
+    if outcome.loss is None:
+        return None
+    loss = float(outcome.loss)
     _require_finite(math.isfinite(loss), "training loss", config, round_, client)
     return loss
 
 
-def _represent(model: ClientModel, own: ClientData, config: AuditConfig, round_: int, client: int) -> LocalState:
-    representations: Tensor = represent_all(model, own.images).cpu()
+def _state(outcome: Outcome, own: ClientData, config: AuditConfig, round_: int, client: int) -> LocalState:
+    assert outcome.representations is not None  # it took part
+    representations = outcome.representations.cpu()
     _require_finite(bool(representations.isfinite().all()), "representation", config, round_, client)
     return LocalState(client, round_, own.ids.cpu(), own.labels.cpu(), representations)
 

@@ -1,20 +1,22 @@
 """The whole loop on tiny clients: order, records, truth, traffic, seeds, resume."""
 
+import errno
 import json
+import os
 import shutil
 
 import pytest
 import torch
 
 from fedre_audit.config import AuditConfig
-from fedre_audit.federation import engine
+from fedre_audit.federation import local
 from fedre_audit.federation.client import ClientData
 from fedre_audit.federation.engine import run_federation
 from fedre_audit.federation.history import read_history
 from fedre_audit.federation.recorder import Recorder
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.federation.view import read_view
-from fedre_audit.models import build_clients, load_clients
+from fedre_audit.models import ClientModel, build_clients, load_clients
 from knowledge_forms.base import FORMS, Mixing, Upload
 from knowledge_forms.entangled import EntangledRepresentation
 from knowledge_forms.errors import AuditError
@@ -165,6 +167,24 @@ def test_a_resumed_run_equals_an_uninterrupted_one(run_dir, tmp_path, cut):
     assert contents(tmp_path) == contents(run_dir)
 
 
+@pytest.mark.parametrize("writes", [1, 9, 17, 22])
+def test_a_full_disk_is_one_error_and_loses_nothing(run_dir, tmp_path, monkeypatch, writes):
+    real, left = os.fsync, iter(range(writes))
+
+    def full(descriptor):
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    also = {"prototype": range(ROUNDS), "raw": {ROUNDS - 1}}
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(AuditError, match=r"cannot write .*No space left on device"):
+            federate(tmp_path, also=also)
+    federate(tmp_path, also=also)
+    assert contents(tmp_path) == contents(run_dir)
+
+
 def test_a_checkpoint_of_another_configuration_is_refused(run_dir):
     with pytest.raises(AuditError, match="another configuration"):
         federate(run_dir, lr=0.01)
@@ -190,22 +210,23 @@ def test_local_sends_nothing_but_the_form_is_recorded(tmp_path):
 
 def test_evaluation_comes_after_the_overwrite_and_before_training(tmp_path, monkeypatch):
     events = []
-    for name in ("count_correct", "train_local", "represent_all"):
-        real = getattr(engine, name)
+    for name in ("count_correct", "run_epochs", "represent_all"):
+        real = getattr(local, name)
 
-        def spy(model, *args, real=real, name=name, **options):
+        def spy(*args, real=real, name=name, **options):
+            model = next(value for value in args if isinstance(value, ClientModel))
             events.append((name, model.classifier.weight.detach().clone()))
-            return real(model, *args, **options)
+            return real(*args, **options)
 
-        monkeypatch.setattr(engine, name, spy)
-    federate(tmp_path, rounds=2)
+        monkeypatch.setattr(local, name, spy)
+    federate(tmp_path, rounds=2, workers=1)  # a worker process would keep its events to itself
     k = len(LABELS)
-    one_round = ["count_correct"] * k + ["train_local", "represent_all"] * k
+    one_round = ["count_correct", "run_epochs", "represent_all"] * k
     assert [name for name, _ in events] == one_round * 2
     sent = read_view(tmp_path, "entangled").classifiers
     for round_ in range(2):
-        start = round_ * 3 * k
-        assert all(torch.equal(head, sent[round_].weight) for _, head in events[start : start + k])
+        evaluated = events[round_ * 3 * k : (round_ + 1) * 3 * k : 3]
+        assert all(torch.equal(head, sent[round_].weight) for _, head in evaluated)
 
 
 def test_history_has_both_means_and_traffic(run_dir):
@@ -223,7 +244,7 @@ def test_history_has_both_means_and_traffic(run_dir):
 
 
 def test_fedre_traffic_at_a_hundred_classes(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "train_local", lambda *args, **options: 0.0)
+    monkeypatch.setattr(local, "run_epochs", lambda *args, **options: torch.zeros(()))
     models = build_clients("small", 10, SHAPE, 100, 512, 0)
     own = ClientData(
         torch.zeros(3, *SHAPE, dtype=torch.uint8), torch.tensor([4, 7, 99]), torch.arange(3),

@@ -1,0 +1,116 @@
+"""One client's share of a round, the same code in the parent, in a worker process and on a GPU.
+
+On CUDA each client has a stream of its own and replays its training step as a captured graph, so that many small
+clients overlap; nothing waits for the device before `settle`.
+"""
+
+from collections import Counter
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fedre_audit.config import AuditConfig
+from fedre_audit.federation.client import (
+    HEAVY,
+    ClientData,
+    SGDStep,
+    count_correct,
+    forward_flops,
+    represent_all,
+    run_epochs,
+)
+from fedre_audit.models.base import ClientModel
+from fedre_audit.seeding import generator
+
+WARM_UP = 3  # eager steps of each batch size before it is captured, as CUDA graphs ask for
+
+
+@dataclass
+class Outcome:
+    """What one client's round gives: correct test images []; where it took part, loss [] and representations [N,d]."""
+
+    correct: Tensor
+    loss: Tensor | None = None
+    representations: Tensor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # NumPy through the pipe: a pickled tensor would go through /dev/shm, which containers keep small.
+        return {name: value.numpy() for name, value in vars(self).items() if value is not None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, torch.from_numpy(value))
+
+
+class CapturedStep:
+    """An `SGDStep` replayed as a CUDA graph, one a batch size; the first steps run as they are and train like any."""
+
+    def __init__(self, step: SGDStep) -> None:
+        self._step = step
+        self._seen: Counter[int] = Counter()
+        self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
+
+    def __call__(self, index: Tensor) -> Tensor:
+        """index [b] -> the batch loss []."""
+        size = len(index)
+        if size not in self._graphs:
+            self._seen[size] += 1
+            if self._seen[size] <= WARM_UP:
+                return self._step(index)
+            held, graph = index.clone(), torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                loss = self._step(held)
+            self._graphs[size] = (graph, held, loss)
+        graph, held, loss = self._graphs[size]
+        held.copy_(index)
+        graph.replay()
+        return loss.clone()
+
+
+class LocalClient:
+    """A client between rounds: its model (changed in place) and data on one device, and how it computes.
+
+    bf16: only models heavy enough to gain from it (`HEAVY`). cost: FLOPs of a round, for sharing clients out.
+    """
+
+    def __init__(self, number: int, model: ClientModel, data: ClientData, config: AuditConfig) -> None:
+        self.number, self.model, self.data, self.config = number, model, data, config
+        flops = forward_flops(model)
+        self.bf16 = config.precision == "bf16" and flops >= HEAVY
+        self.cost = flops * (len(data.images) * (3 * config.local_epochs + 1) + len(data.test_images))
+        step = SGDStep(model, data.images, data.labels, lr=config.lr, bf16=self.bf16)
+        on_gpu = data.images.is_cuda
+        self._stream = torch.cuda.Stream() if on_gpu else None
+        self._step = CapturedStep(step) if on_gpu else step
+
+    def round(self, round_: int, *, present: bool) -> Outcome:
+        """Evaluate; where `present`, then train and represent."""
+        if self._stream is not None:
+            self._stream.wait_stream(torch.cuda.current_stream())  # the server's classifier has to be here
+        with torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
+            return self._round(round_, present)
+
+    def _round(self, round_: int, present: bool) -> Outcome:
+        own, config = self.data, self.config
+        correct = count_correct(self.model, own.test_images, own.test_labels, bf16=self.bf16)
+        if not present:
+            return Outcome(correct)
+        loss = run_epochs(
+            self._step,
+            self.model,
+            len(own.images),
+            epochs=config.local_epochs,
+            batch_size=config.batch_size,
+            shuffle=config.shuffle,
+            generator=generator(config.seed, "loader", round=round_, client=self.number),
+        )
+        return Outcome(correct, loss, represent_all(self.model, own.images, bf16=self.bf16))
+
+
+def settle(device: torch.device) -> None:
+    """Wait until everything launched on `device` is done."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
