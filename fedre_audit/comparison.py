@@ -147,14 +147,10 @@ def difference(mine: dict[int, float], other: dict[int, float]) -> tuple[float |
 
 
 def make_arm(name: str, run: Run, root: Path) -> Arm:
-    """One arm of compare.json: the whole-upload, one-round rows of its scores and the declared ones."""
+    """One arm of compare.json: of its scores the rows over all classes, every attacker and stream."""
     scores = load_scores(run.path / "scores.json")
     federation = scores["federation"]
-    rows = [
-        row
-        for row in scores["rows"]
-        if row["form"] == run.config.form and (row["headline"] or (row["slice"], row["stream"]) == ("all", 1))
-    ]
+    rows = [row for row in scores["rows"] if row["form"] == run.config.form and row["slice"] == "all"]
     return Arm(
         name=name,
         form=federation["form"],

@@ -1,6 +1,7 @@
 """compare.json, version 1, and its page: many forms on the same clients, images, seeds and attacker budget."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
@@ -67,26 +68,27 @@ def load_comparison(path: Path) -> Comparison:
 
 
 def headline(arm: Arm) -> tuple[int, Row] | None:
-    """The row that an arm is drawn by: of its PSNR rows, declared ones first, the one that leaks most."""
-    rows = [(i, row) for i, row in enumerate(arm["rows"]) if row["metric"] == "psnr" and row["value"] is not None]
-    rows.sort(key=lambda pair: (not pair[1]["headline"], -(pair[1]["value"] or 0.0), pair[0]))
-    return rows[0] if rows else None
+    """The row an arm is drawn by: the highest PSNR against all contributing images, over its attackers and streams."""
+    rows = [
+        (i, row)
+        for i, row in enumerate(arm["rows"])
+        if (row["metric"], row["target"], row["slice"]) == ("psnr", "members", "all") and row["value"] is not None
+    ]
+    return max(rows, key=lambda pair: pair[1]["value"] or 0.0) if rows else None
 
 
-def _points(made: Comparison, x: Any) -> list[figures.Point]:
+def _points(made: Comparison, x: Callable[[Arm], Number]) -> list[figures.Point]:
     found = []
     for arm in made["arms"]:
         row, place = headline(arm), x(arm)
         if row is not None and place is not None:
             lo, hi = row[1]["ci95"] or (None, None)
-            found.append(figures.Point(arm["name"], place, row[1]["value"] or 0.0, lo, hi))
+            found.append(figures.Point(arm["name"], place, row[1]["value"] or 0.0, lo, hi, row[1]["floor"]["best"]))
     return found
 
 
 def _plots(made: Comparison) -> list[dict[str, Any]]:
     """Leakage against utility and against bytes."""
-    floors = [row[1]["floor"]["best"] for arm in made["arms"] if (row := headline(arm))]
-    floor = max((value for value in floors if value is not None), default=None)
     plots = []
     for title, label, x, kind in (
         ("Leakage against accuracy", "accuracy, last round", lambda arm: arm["accuracy"]["last"]["weighted"], "share"),
@@ -94,7 +96,7 @@ def _plots(made: Comparison) -> list[dict[str, Any]]:
     ):
         if points := _points(made, x):
             svg = figures.scatter(
-                points, title=title, x_label=label, y_label="PSNR, dB: up leaks more", floor=floor,
+                points, title=title, x_label=label, y_label="PSNR, dB: up leaks more",
                 fmt=partial(format_number, kind="dB"), x_fmt=partial(format_number, kind=kind),
             )  # fmt: skip
             plots.append({"title": title, "svg": Markup(svg), "labels": [point.label for point in points]})

@@ -220,13 +220,14 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, title: str, x_la
 
 @dataclass(frozen=True)
 class Point:
-    """One named point; lo and hi: interval of y, or None."""
+    """One named point; lo and hi: interval of y, floor: what it is to be read against; None leaves them out."""
 
     label: str
     x: float
     y: float
     lo: float | None = None
     hi: float | None = None
+    floor: float | None = None
 
 
 def scatter(
@@ -235,16 +236,15 @@ def scatter(
     title: str,
     x_label: str,
     y_label: str,
-    floor: float | None = None,
     fmt: Format = format_number,
     x_fmt: Format = format_number,
 ) -> str:
-    """Numbered points with intervals and a dashed floor; x is logarithmic where it spans a factor of 20 or more.
+    """Numbered points with intervals and a dash at each one's floor; x is logarithmic from a factor of 20 on.
 
     Points are numbered from 1 in the order given; the legend beside the figure names them.
     """
     xs = [point.x for point in points]
-    known = _known(*(value for point in points for value in (point.y, point.lo, point.hi)), floor)
+    known = _known(*(value for point in points for value in (point.y, point.lo, point.hi, point.floor)))
     margin = 0.08 * ((max(known) - min(known)) or 1.0)
     low, high = min(known) - margin, max(known) + margin
     log = min(xs) > 0 and max(xs) / min(xs) >= 20
@@ -263,8 +263,6 @@ def scatter(
     parts = [_text(0, 10, y_label, "start", "label faint")]
     for tick in ticks(low, high):
         parts += [_line(left, py(tick), right, py(tick), "grid"), _text(left - 1.5, py(tick) + 4, fmt(tick), "end")]
-    if floor is not None:
-        parts += [_line(left, py(floor), right, py(floor), "floor dashed"), _text(right, py(floor) - 5, "floor", "end")]
     # Points that would cover each other stand side by side: their x is shared, their numbers must be read.
     places: list[tuple[float, float]] = []
     for point in points:
@@ -275,13 +273,48 @@ def scatter(
     for i, (point, (x, y)) in enumerate(zip(points, places, strict=True), 1):
         if point.lo is not None and point.hi is not None:
             parts.append(_line(x, py(point.lo), x, py(point.hi), "whisker"))
+        if point.floor is not None:
+            parts.append(_line(x - 1.6, py(point.floor), x + 1.6, py(point.floor), "floor"))
         parts.append(
             f'<svg x="{x:.2f}%" y="{y:.1f}" overflow="visible"><circle r="10" class="dot"/>'
             f'<text y="4" text-anchor="middle" class="number">{i}</text></svg>'
         )
     bottom = top + height
-    for x in sorted(set(xs)) if len(set(xs)) <= 3 else (min(xs), max(xs)):
+    for x in sorted({min(xs), max(xs)}):
         parts.append(_text(px(x), bottom + 17, x_fmt(x)))
     parts.append(_text(right, bottom + 35, x_label + (" (log scale)" if log else ""), "end", "label faint"))
     said = "; ".join(f"{i}, {p.label}: {x_fmt(p.x)}, {fmt(p.y)}" for i, p in enumerate(points, 1))
     return _svg(title, f"{y_label} over {x_label}. {said}.", "".join(parts), int(bottom + 42), "scatter")
+
+
+def recovery_chart(rows: Sequence[tuple[str, float | None, float | None]], *, title: str) -> str:
+    """Error of recovered against true prototypes, a line per client: (name, predicted, true); None: not known.
+
+    0 is exact; 1, the dashed line, is no better than not unmixing. Left leaks more.
+    """
+    known = _known(*(value for row in rows for value in row[1:]))
+    high = max([1.1, *known])
+    left, right, top, step = 16.0, 96.0, 24.0, 22.0
+
+    def px(value: float) -> float:
+        return left + value / high * (right - left)
+
+    bottom = top + step * len(rows)
+    parts = [_text(left, 10, "← leaks more", "start", "label faint")]
+    parts += [_line(px(tick), top - 8, px(tick), bottom - 8, "grid") for tick in ticks(0.0, high)]
+    parts.append(_line(px(1.0), top - 8, px(1.0), bottom - 8, "floor dashed"))
+    said = []
+    for i, (name, predicted, true) in enumerate(rows):
+        y = top + step * i
+        parts.append(_text(left - 1.5, y + 4, name, "end"))
+        if predicted is not None and true is not None:
+            parts.append(_line(px(predicted), y, px(true), y, "whisker"))
+        for value, shape, kind in ((predicted, 0, "mark s1"), (true, 3, "mark s0")):
+            if value is not None:
+                parts.append(_marker(px(value), y, shape, kind))
+        if predicted is None and true is None:
+            parts.append(_text(left + 1, y + 4, "not available", "start", "label faint"))
+        said.append(f"{name}: predicted {format_number(predicted)}, true {format_number(true)}")
+    parts += [_text(px(tick), bottom + 9, format_number(tick)) for tick in ticks(0.0, high)]
+    parts.append(_text(right, bottom + 27, "relative error of the prototypes", "end", "label faint"))
+    return _svg(title, "; ".join(said) + ".", "".join(parts), int(bottom + 34), "recovery")

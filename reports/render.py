@@ -10,11 +10,14 @@ from markupsafe import Markup
 from reports import figures, texts
 from reports.numbers import KINDS, Shown, format_number
 from reports.pages import environment, write_page
+from reports.reading import reading
 from reports.schema import load_scores
 from reports.scores import Row, Scores
 from reports.strips import load_strips
 
 Indexed = tuple[int, Row]
+LEADING = ("psnr", "retrieval_top1", "membership_auc")
+"""Metrics of the first table; the others stand in the second."""
 
 
 def _headline(scores: Scores) -> dict[str, Any] | None:
@@ -48,7 +51,8 @@ def _headline(scores: Scores) -> dict[str, Any] | None:
 def _split(rows: Sequence[Indexed]) -> tuple[list[Indexed], list[Indexed]]:
     """Rows of the first table, and the others.
 
-    First come the declared rows, and of each attack and metric the whole-upload, one-round row of most public images.
+    First come the declared rows over all classes, and of each attack and leading metric the whole-upload, one-round
+    row of most public images.
     """
     most: dict[Any, float] = {}
     for _, row in rows:
@@ -56,11 +60,21 @@ def _split(rows: Sequence[Indexed]) -> tuple[list[Indexed], list[Indexed]]:
         most[same] = max(most.get(same, 0), row["budget"]["auxiliary"] or 0)
 
     def first(row: Row) -> bool:
-        whole = (row["stream"], row["slice"], row["target"]) == (1, "all", "members")
+        whole = (row["stream"], row["target"]) == (1, "members") and row["metric"] in LEADING
         same = row["form"], row["attack"], row["level"], row["metric"]
-        return row["headline"] or (whole and (row["budget"]["auxiliary"] or 0) == most[same])
+        return row["slice"] == "all" and (
+            row["headline"] or (whole and (row["budget"]["auxiliary"] or 0) == most[same])
+        )
 
     return [pair for pair in rows if first(pair[1])], [pair for pair in rows if not first(pair[1])]
+
+
+def _recovery(scores: Scores) -> Markup | None:
+    """Predicted beside true error of every client's prototypes; None where neither is known of any."""
+    rows = [(f"client {u['client']}", u["predicted_error"], u.get("true_error")) for u in scores["unmixing"]]
+    if all(row[1:] == (None, None) for row in rows):
+        return None
+    return Markup(figures.recovery_chart(rows, title="Recovered against true prototypes"))
 
 
 def _by_form(rows: Sequence[Indexed], first: str) -> dict[str, list[Indexed]]:
@@ -165,7 +179,9 @@ def render(run_dir: Path) -> str:
         fmt=format_number, headline=_headline(scores),
         main_rows=_by_form(main_rows, first),
         other_rows=_by_form(other_rows, first),
-        slices=[(i, row) for i, row in rows if row["slice"] != "all"],
+        slices=[(i, row) for i, row in rows if row["slice"] in texts.SLICES and row["slice"] != "all"
+                and row["metric"] in LEADING and row["target"] == "members"],
+        recovery=_recovery(scores), reading=reading(scores),
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
         strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
         shared_reason=_shared_reason(rows), disclosures=_by_client(scores),

@@ -105,3 +105,22 @@ GLOSSARY = {
 }
 
 VOLATILE = {"created": "Made", "seconds": "Seconds", "peak_memory_mb": "Peak memory, MB", "host": "Machine"}
+
+LOWERING = (
+    (
+        "Fixed mixing weights",
+        "one set of weights per client, drawn once: a stream of uploads then holds one equation "
+        "instead of one per round, and cannot be unmixed.",
+    ),
+    (
+        "A minimum class count",
+        "leave classes of fewer than about 20 images out of the mixture: their prototypes are close to single images.",
+    ),
+    (
+        "Noise on what is sent",
+        "the only change here that can carry a proof; without it no bound holds against every attacker.",
+    ),
+    ("Withhold the label encoding, or send class ids alone", "the exact mixing weights are what unmixing needs."),
+    ("Keep encoders private", "attackers of level Q2 and Q3 need answers or weights of the client's encoder."),
+)
+"""What may lower the leak, and why; `audit compare` measures the first."""

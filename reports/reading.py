@@ -1,0 +1,68 @@
+"""The result in the words of data protection: singling out, linkability, inference. Orientation, not legal advice.
+
+The three risks are those of the Article 29 Working Party's Opinion 05/2014 on Anonymisation Techniques (WP216).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from reports.scores import Row, Scores
+
+RISKS = (
+    (
+        "Singling out",
+        "Can the record of one person be isolated? Here: is the right private image picked out among candidates, "
+        "given only the upload.",
+        ("retrieval_top1",),
+        ("one_image_class",),
+    ),
+    (
+        "Linkability",
+        "Can two records about the same person be tied together? Here: can someone who already holds an image tell "
+        "that it was among this client's images.",
+        ("membership_auc", "membership_tpr_at_1pct"),
+        ("one_class_client",),
+    ),
+    (
+        "Inference",
+        "Can something about a person be deduced? Here: what an image or a class looks like, and which classes a "
+        "client holds.",
+        ("psnr", "evaluator_accuracy"),
+        (),
+    ),
+)
+DISCLOSED = {"Inference": "class_set"}
+
+
+def _strongest(rows: Sequence[tuple[int, Row]], metric: str) -> tuple[int, Row] | None:
+    """The row that gains most over its best floor (else over chance), of those with a value."""
+
+    def gain(row: Row) -> float:
+        best = row["gain"]["best"]
+        if best is not None and best["value"] is not None:
+            return best["value"]
+        against = row["chance"] if row["chance"] is not None else row["floor"]["best"]
+        return (row["value"] or 0.0) - (against or 0.0)
+
+    found = [pair for pair in rows if pair[1]["metric"] == metric and pair[1]["value"] is not None]
+    return max(found, key=lambda pair: gain(pair[1])) if found else None
+
+
+def reading(scores: Scores) -> list[dict[str, Any]]:
+    """Per risk: its meaning, the strongest rows of the audited form, how many flags and disclosures bear on it."""
+    form = scores["federation"]["form"]
+    rows = [
+        (i, row)
+        for i, row in enumerate(scores["rows"])
+        if row["form"] == form and row["slice"] == "all" and row["target"] == "members"
+    ]
+    return [
+        {
+            "term": term,
+            "meaning": meaning,
+            "rows": [found for metric in metrics if (found := _strongest(rows, metric))],
+            "flags": [i for i, flag in enumerate(scores["flags"]) if flag["kind"] in kinds],
+            "disclosed": any(d["kind"] == DISCLOSED.get(term) for d in scores["disclosures"]),
+        }
+        for term, meaning, metrics, kinds in RISKS
+    ]
