@@ -25,7 +25,7 @@ def has_nvidia() -> bool:
 
 
 def choose_precision(device: str) -> Literal["bf16", "fp32"]:
-    """bf16 where the device multiplies it natively, else fp32; stored in the configuration, for results depend on it."""
+    """bf16 where the device multiplies it natively, else fp32; stored, for results depend on it."""
     on_gpu = device != "cpu" and has_nvidia()
     return "bf16" if on_gpu or cpu_has_bf16() else "fp32"
 
