@@ -81,7 +81,14 @@ def native_width(extractor: nn.Module, image_shape: ImageShape) -> int:
 def build_model(
     name: str, image_shape: ImageShape, num_classes: int, feature_width: int, seed: int, mapping: str = "AP"
 ) -> ClientModel:
-    """A freshly initialised model; the same seed gives the same weights and the global generator is left alone."""
+    """A freshly initialised model; the same seed gives the same weights and the global generator is left alone.
+
+    A name with a colon, package.module:factory#client, is an encoder of the user's own.
+    """
+    if ":" in name:
+        from fedre_audit.foreign.encoder import named_model
+
+        return named_model(name, image_shape, num_classes, feature_width)
     build = MODELS[name]
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

@@ -31,12 +31,14 @@ from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.train import CEILING
+from fedre_audit.workers import Workers, forkable
 from knowledge_forms.base import ServerView, Upload
 from knowledge_forms.store import read_tensors, write_tensors
 
 DONE = "attacks/complete.json"
 STREAMED = "entangled"
 UNMIXING = "unmixing"
+COSTS = {"cheap": 1.0, "medium": 3.0, "heavy": 30.0}
 OPTIMISERS = ("optimisation", "corrector")
 
 
@@ -58,9 +60,17 @@ def budget_of(config: AuditConfig, name: str) -> Budget:
     return Budget(None, None, {})
 
 
+def cost_of(config: AuditConfig, position: int) -> float:
+    """What attacking the client at this position costs, relative to the others."""
+    budgets = {name: budget_of(config, name) for name in config.attacks or ()}
+    own = [name for name, budget in budgets.items() if budget.clients is None or position < budget.clients]
+    return 1.0 + sum(COSTS[ATTACKS[name].cost] for name in own)
+
+
 def audited_forms(run: Run) -> list[str]:
-    """The audited form, and the raw form that gives its ceiling."""
-    return list(dict.fromkeys([run.config.form, CEILING]))
+    """The audited form, and, where it was recorded, the raw form that gives its ceiling."""
+    forms = dict.fromkeys([run.config.form, CEILING])
+    return [form for form in forms if form == run.config.form or (run.path / "uploads" / form).is_dir()]
 
 
 def auxiliary(prepared: Prepared) -> tuple[Tensor, Tensor]:
@@ -198,10 +208,19 @@ def attack(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
     images, labels = auxiliary(prepared)
     models = load_clients(run.path)
     clients, attacks = views[run.config.form].clients, list(run.config.attacks or ())
-    with progress("attack uploads", len(clients) * len(attacks), quiet=quiet) as tick:
-        for position, client in enumerate(clients):
-            knowledge = knowledge_of(run, client, models[client], images, labels)
-            own = {form: view.client(client) for form, view in views.items()}
-            for _ in attack_client(run, knowledge, own, position):
-                tick()
+
+    def work(position: int, _: None) -> None:
+        client = clients[position]
+        knowledge = knowledge_of(run, client, models[client], images, labels)
+        own = {form: view.client(client) for form, view in views.items()}
+        for _ in attack_client(run, knowledge, own, position):
+            pass
+
+    costs = [cost_of(run.config, position) for position in range(len(clients))]
+    with (
+        Workers(work, costs, forkable(run.config.workers, run.config.threads)) as pool,
+        progress("attack uploads", len(clients), quiet=quiet) as tick,
+    ):
+        for _ in pool.map(None):
+            tick()
     run.write_json(DONE, {"clients": clients, "attacks": attacks})

@@ -1,0 +1,53 @@
+"""What the auditor of a foreign federation has; everything but the uploads is optional."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from knowledge_forms.errors import AuditError
+
+
+@dataclass
+class ForeignConfig:
+    """Recorded uploads, and what else there is to attack and to score them with."""
+
+    uploads: str
+    """file or folder of recorded uploads (docs/uploads.md)"""
+    form: str | None = None
+    """which form to audit, where the uploads hold several: raw, prototype or entangled"""
+    auxiliary: str | None = None
+    """public images of the same kind: mnist5k, cifar10, tinyimagenet or imagefolder:PATH; never the private ones"""
+    auxiliary_images: int = 2000
+    """how many of them the attacker holds; a quarter as many more are kept for scoring"""
+    truth: str | None = None
+    """folder of the clients' private images (fedre_audit.record.Truth, or `audit import`), read for scoring alone"""
+    encoder: str | None = None
+    """package.module:factory; the factory (of the client's id, if it has a parameter `client`) builds its encoder"""
+    weights: str | None = None
+    """safetensors file of the encoder's weights; {client} in it stands for the client's id"""
+    attacks: list[str] = field(default_factory=lambda: ["ridge"])
+    """attacks to run beside the floors (see `audit list attacks`)"""
+    data_root: str | None = None
+    """where data sets are found; default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit"""
+    seed: int = 0
+    """reproduces everything"""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """where to attack"""
+    threads: int = 1
+    """CPU threads of one process"""
+
+
+def check_config(config: ForeignConfig) -> None:
+    """Raise one AuditError that names every option that cannot be meant so."""
+    problems = []
+    if config.weights and not config.encoder:
+        problems.append("--weights needs --encoder package.module:factory, which builds what the weights belong to")
+    if config.encoder and not config.auxiliary:
+        problems.append("--encoder needs --auxiliary: attackers learn from public images what an encoder makes")
+    if config.encoder and config.encoder.count(":") != 1:
+        problems.append(f"--encoder is {config.encoder!r}, must be package.module:factory")
+    if config.auxiliary_images < 5:
+        problems.append(f"--auxiliary_images is {config.auxiliary_images}, must be at least 5")
+    if not config.attacks:
+        problems.append("--attacks is empty; name at least one, for instance ridge")
+    if problems:
+        raise AuditError("; ".join(problems))

@@ -1,0 +1,134 @@
+"""Encoders of one's own: built by a factory, filled from safetensors, probed before any attack relies on them."""
+
+import importlib
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from fedre_audit.models.base import ClientModel, ImageShape, evaluating
+from fedre_audit.models.store import load_arrays
+from knowledge_forms.errors import AuditError
+from knowledge_forms.header import read_arrays, read_header
+
+TOLERANCE = 1e-4
+"""Relative; an image's representation may differ this much between batch sizes by rounding alone."""
+# What a forward pass raises on images it was not made for.
+MISFIT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
+
+
+class ForeignEncoder(nn.Module):
+    """Images [N,c,h,w] in [0,1] -> [N,d]: the first tensor of whatever the inner module returns, flattened."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, images: Tensor) -> Tensor:
+        """[N,c,h,w] -> [N,d]."""
+        answer = self.inner(images)
+        while isinstance(answer, Sequence) and answer:
+            answer = answer[0]
+        if not isinstance(answer, Tensor):
+            raise TypeError(f"returns {type(answer).__name__}, not a tensor or a tuple of them")
+        return answer.flatten(1)
+
+
+class ForeignModel(ClientModel):
+    """A foreign encoder where a client model is expected; `name` is the factory, and its head was never seen."""
+
+    def __init__(self, spec: str, client: int, image_shape: ImageShape, num_classes: int, feature_width: int) -> None:
+        nn.Module.__init__(self)
+        self.name, self.client = f"{spec}#{client}", client
+        self.image_shape, self.mapping = image_shape, "AP"
+        self.encoder = ForeignEncoder(build(spec, client))  # type: ignore[assignment]
+        self.classifier = nn.Linear(feature_width, num_classes)
+
+    def rebuild(self) -> nn.Module:
+        """Another encoder from the factory: what knowing the architecture gives."""
+        return ForeignEncoder(build(self.name.partition("#")[0], self.client))
+
+
+def named_model(name: str, image_shape: ImageShape, num_classes: int, feature_width: int) -> ForeignModel:
+    """The model of `package.module:factory#client`, as models.json of a run names it."""
+    spec, _, client = name.partition("#")
+    return ForeignModel(spec, int(client), image_shape, num_classes, feature_width)
+
+
+def build(spec: str, client: int) -> nn.Module:
+    """Call the factory; it is given the client's id where it has a parameter `client`."""
+    module_name, _, function = spec.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise AuditError(f"--encoder {spec}: cannot import {module_name} ({error}); set PYTHONPATH") from error
+    factory = getattr(module, function, None)
+    if not callable(factory):
+        raise AuditError(f"--encoder {spec}: {module_name} has no function '{function}'; name the one that builds it")
+    made = factory(client=client) if "client" in inspect.signature(factory).parameters else factory()
+    if not isinstance(made, nn.Module):
+        raise AuditError(f"--encoder {spec} returns {type(made).__name__}; it must return a torch.nn.Module")
+    return made
+
+
+def load_encoder(
+    spec: str, weights: str | None, client: int, image_shape: ImageShape, num_classes: int, feature_width: int
+) -> tuple[ForeignModel, list[str]]:
+    """One client's encoder, filled and probed, and notes on it; AuditError where it cannot serve."""
+    model = ForeignModel(spec, client, image_shape, num_classes, feature_width)
+    inner = model.encoder.get_submodule("inner")
+    if weights is not None:
+        path = Path(weights.replace("{client}", str(client)))
+        load_arrays(inner, read_arrays(read_header(path)), path)
+    return model, probe(model.encoder, image_shape, feature_width, f"--encoder {spec}, client {client}")
+
+
+def probe(encoder: nn.Module, image_shape: ImageShape, width: int, where: str) -> list[str]:
+    """Size, channels, width, mode, determinism, gradient of an encoder; notes, or AuditError where it cannot serve."""
+    notes = []
+    if any(module.training for module in encoder.modules()):
+        notes.append(f"{where}: left in train mode; asked in eval mode, as uploads are made")
+    images = torch.rand(4, *image_shape, generator=torch.Generator().manual_seed(0))
+    size = "x".join(map(str, image_shape))
+    with evaluating(encoder):
+        try:
+            shape = getattr(encoder, "inner", encoder)(images)
+            answer, again = encoder(images), encoder(images)
+            single = torch.cat([encoder(image[None]) for image in images])
+        except MISFIT as error:
+            raise AuditError(
+                f"{where} cannot answer images {size} ({str(error)[:200]}); give images of the size and channels "
+                "it was trained on, or let the factory convert them"
+            ) from error
+    if isinstance(shape, tuple | list):
+        notes.append(f"{where}: returns {len(shape)} things; the first is taken as the representation")
+        shape = shape[0]
+    if isinstance(shape, Tensor) and shape.ndim != 2:
+        notes.append(f"{where}: returns {['N', *shape.shape[1:]]}; flattened".replace("'", ""))
+    if answer.shape != (4, width):
+        raise AuditError(
+            f"{where} turns an image {size} into {answer.shape[-1]} numbers, the uploads have {width}; "
+            "let the factory return the layer (and the pooling) that is uploaded"
+        )
+    if not bool(answer.isfinite().all()):
+        raise AuditError(f"{where} answers NaN or infinity to random images in [0,1]; check its weights")
+    scale = answer.abs().max().clamp(min=1e-12)
+    if bool((answer - again).abs().max() > TOLERANCE * scale):
+        raise AuditError(f"{where} answers the same image differently each time; take the randomness out")
+    if bool((answer - single).abs().max() > TOLERANCE * scale):
+        raise AuditError(
+            f"{where} answers an image differently in another batch; let its normalisation use stored statistics"
+        )
+    if bool((answer - answer[:1]).abs().max() <= TOLERANCE * scale):
+        notes.append(f"{where}: answers different images alike; is it trained, are these its weights?")
+    probing = images[:1].requires_grad_()
+    modes = [(module, module.training) for module in encoder.modules()]
+    encoder.eval()
+    followed = encoder(probing).requires_grad
+    for module, training in modes:
+        module.training = training
+    if not followed:
+        notes.append(f"{where}: no gradient reaches the images; attacks that need one cannot run")
+    return notes
