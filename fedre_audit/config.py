@@ -136,7 +136,7 @@ def resolve(config: AuditConfig) -> AuditConfig:
         filled["precision"] = choose_precision(config.device)
     config = replace(config, **filled)
     if config.workers is None:
-        config = replace(config, workers=choose_workers(config.device, config.clients or 1, config.threads))
+        config = replace(config, workers=choose_workers(config.clients or 1, config.threads))
     lowest = {
         "clients": 1, "rounds": 1, "private_images": 1, "auxiliary_images": 1, "classes_per_client": 1,
         "feature_width": 1, "batch_size": 1, "local_epochs": 1, "threads": 1, "classes": 2, "workers": 1,

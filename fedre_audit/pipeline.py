@@ -29,12 +29,12 @@ def check_names(config: AuditConfig) -> None:
     """Refuse unknown names before any work is done, all of them at once."""
     problems = []
     for registry, names in ((FORMS, [config.form]), (SYSTEMS, [config.system]), (FAMILIES, [config.family]),
-                            (ATTACKS, config.attacks), (MECHANISMS, [config.mechanism]), (LAWS, [config.weight_law]),
+                            (ATTACKS, config.attacks or []), (MECHANISMS, [config.mechanism]), (LAWS, [config.weight_law]),
                             (MAPPINGS, [config.mapping])):  # fmt: skip
         problems += [registry.refusal(name) for name in names if name not in registry]
     problems += [
         f"attack '{name}' is a floor and always runs; leave it out of --attacks"
-        for name in config.attacks
+        for name in config.attacks or ()
         if name in ATTACKS and not ATTACKS[name].uses_upload
     ]
     if not config.attacks:

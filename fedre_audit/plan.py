@@ -93,7 +93,7 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     config = resolve(config)
     check_names(config)
     members = FAMILIES[config.family]
-    attacks = {name: ATTACKS[name] for name in config.attacks}
+    attacks = {name: ATTACKS[name] for name in config.attacks or ()}
     torch.set_num_threads(config.threads)
     prepared = prepared or prepare(config)
     data, clients = prepared.data, len(prepared.parts)

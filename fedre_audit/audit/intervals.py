@@ -17,12 +17,16 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, its 95 % interval (None where there is too little data) and what the interval is over."""
+    """A mean, its 95 % interval (None where there is too little data) and what the interval is over.
+
+    p: one-sided, of the hypothesis that the mean is 0 or less; None without an interval.
+    """
 
     value: float
     ci95: tuple[float, float] | None
     unit: str
     clusters: int
+    p: float | None = None
 
 
 def group_means(values: Floats, groups: Ints) -> tuple[Floats, Ints]:
@@ -45,6 +49,19 @@ def t_interval(values: Floats) -> tuple[float, float] | None:
     return float(values.mean() - half), float(values.mean() + half)
 
 
+def p_above_zero(values: Floats) -> float | None:
+    """One-sided p-value of the t-test that the mean of independent values [n] is above 0; None below two values.
+
+    Values without any spread are taken at their word: 0 where they are positive, else 1.
+    """
+    if len(values) < 2:
+        return None
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    if error == 0:
+        return 0.0 if values.mean() > 0 else 1.0
+    return float(stats.t.sf(values.mean() / error, len(values) - 1))
+
+
 def estimate(values: Floats, rows: Ints, clients: Ints) -> Estimate:
     """Per image -> upload row -> client -> mean over clients. values, rows, clients: [P], finite values only.
 
@@ -57,5 +74,8 @@ def estimate(values: Floats, rows: Ints, clients: Ints) -> Estimate:
     assert len(client_of_row) == len(row_ids)
     client_values, client_ids = group_means(row_values, client_of_row)
     if len(client_ids) >= MIN_CLIENTS:
-        return Estimate(float(client_values.mean()), t_interval(client_values), "client", len(client_ids))
-    return Estimate(float(client_values.mean()), t_interval(row_values), "image", len(client_ids))
+        unit, independent = "client", client_values
+    else:
+        unit, independent = "image", row_values
+    interval = t_interval(independent)
+    return Estimate(float(client_values.mean()), interval, unit, len(client_ids), p_above_zero(independent))

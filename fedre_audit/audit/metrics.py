@@ -24,11 +24,6 @@ class Metric:
     smallest: int
     compute: Callable[[Tensor, Tensor], Tensor]
 
-    @property
-    def sign(self) -> int:
-        """+1 where higher means more leakage, -1 where lower does."""
-        return 1 if self.more_leakage == "higher" else -1
-
 
 METRICS: Registry[Metric] = Registry("metric")
 
@@ -53,6 +48,38 @@ def ssim(x: Tensor, y: Tensor) -> Tensor:
 METRICS.register("psnr")(Metric("psnr", "dB", "higher", 1, psnr))
 METRICS.register("mse")(Metric("mse", "0-255 squared", "lower", 1, mse_255))
 METRICS.register("ssim")(Metric("ssim", "", "higher", 11, ssim))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A measure that is no image metric: a share or a rank score of guesses. more_leakage is always 'higher'."""
+
+    name: str
+    unit: str = ""
+    more_leakage: str = "higher"
+
+
+RATES = {
+    name: Rate(name)
+    for name in (
+        "retrieval_top1",
+        "retrieval_top5",
+        "retrieval_mrr",
+        "membership_auc",
+        "membership_tpr_at_1pct",
+        "evaluator_accuracy",
+    )
+}
+
+
+def facts(name: str) -> Metric | Rate:
+    """Unit and direction of an image metric or a rate, by name."""
+    return RATES[name] if name in RATES else METRICS[name]
+
+
+def sign_of(name: str) -> int:
+    """+1 where higher means more leakage, -1 where lower does."""
+    return 1 if facts(name).more_leakage == "higher" else -1
 
 
 def check_images(images: Tensor, name: str) -> None:

@@ -1,29 +1,35 @@
-"""Scores: reconstructions against truth, beside the floors on the same targets. Truth enters here and nowhere else."""
+"""Tables of pairs: reconstructions against truth, beside every floor on the same targets. Truth enters here."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attacks.floors import FLOORS
 from attacks.knowledge import Q0
-from fedre_audit.audit.intervals import Floats, Ints, estimate
-from fedre_audit.audit.metrics import METRICS, score_images
-from fedre_audit.audit.truth import Contribution, make_targets
+from fedre_audit.audit.intervals import Floats, Ints
+from fedre_audit.audit.metrics import sign_of
+from fedre_audit.audit.truth import Targets
 from knowledge_forms.base import ServerView
 
-FLOOR_KEYS = ("mean_image", "class_mean", "best", "permuted")
 ATTACK = "attack"
 PERMUTED = "permuted"
+CHANCE = "chance"
+FLOOR_NAMES = tuple(floor.name for floor in FLOORS)
+SLICES = {"n1": (1, 1), "n2-5": (2, 5), "n6-19": (6, 19), "n20+": (20, 10**9)}
+"""Slices by how many training images the client has of the target's class."""
+Values = dict[str, dict[str, Floats]]
 
 
 @dataclass
 class PairScores:
     """One table of target pairs of a form, an attack and a target kind.
 
-    client, row, sample, members: [P]; values[predictor][metric]: [P]. `row` is unique across clients.
+    client, row, sample, members, label, count: [P]; values[predictor][metric]: [P]. `row` is unique across clients,
+    `members` counts the images in the row, `count` the client's training images of class `label` (-1: a mixture).
     Predictors: 'attack', 'permuted', and every floor.
     """
 
@@ -31,112 +37,103 @@ class PairScores:
     row: Ints
     sample: Ints
     members: Ints
-    values: dict[str, dict[str, Floats]] = field(default_factory=dict)
+    label: Ints
+    count: Ints
+    values: Values = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.client)
+
+    def subset(self, kept: NDArray[np.bool_] | Ints) -> "PairScores":
+        """The pairs chosen by a mask or by positions."""
+        return PairScores(
+            **{name: getattr(self, name)[kept] for name in INDEX},
+            values={who: {name: column[kept] for name, column in named.items()} for who, named in self.values.items()},
+        )
+
+    def with_values(self, values: Values) -> "PairScores":
+        """The same pairs with other values."""
+        return replace(self, values=values)
 
 
-@dataclass(frozen=True)
-class FormAttack:
-    """Reconstructions of one form by one attack, scored against one kind of target."""
-
-    form: str
-    attack: str
-    level: str
-    round: int
-    target: str
-    table: PairScores
+INDEX = ("client", "row", "sample", "members", "label", "count")
 
 
-def score_client(
-    target: str,
-    contribution: Contribution,
-    private: Tensor,
-    predictions: Mapping[str, Tensor],
-    metrics: tuple[str, ...],
-    client: int,
-) -> PairScores:
-    """Pairs of one client. private: [N,c,h,w] in `sample_ids` order; predictions: predictor -> images [n,c,h,w]."""
-    targets = make_targets(target, contribution, private)
-    row = targets.row.numpy().astype(np.int64)
-    values = {
-        predictor: {k: v.numpy() for k, v in score_images(metrics, images[targets.row], targets.images).items()}
-        for predictor, images in predictions.items()
-    }
+def index_pairs(targets: Targets, client: int, labels: Tensor, class_counts: Tensor) -> PairScores:
+    """Pairs of one client, without values. labels: [P] class of each target, -1 for a mixture."""
+    label = labels.numpy().astype(np.int64)
+    count = np.where(label >= 0, class_counts.numpy()[np.maximum(label, 0)], targets.members.numpy())
     return PairScores(
-        client=np.full(len(row), client, dtype=np.int64),
-        row=row,
+        client=np.full(len(label), client, dtype=np.int64),
+        row=targets.row.numpy().astype(np.int64),
         sample=targets.sample_ids.numpy().astype(np.int64),
         members=targets.members.numpy().astype(np.int64),
-        values=values,
+        label=label,
+        count=count.astype(np.int64),
     )
 
 
 def join(parts: list[PairScores]) -> PairScores:
     """Tables of several clients as one; rows are renumbered so that they stay unique."""
-    offsets = np.cumsum([0] + [int(part.row.max()) + 1 for part in parts[:-1]])
+    offsets = np.cumsum([0] + [int(part.row.max(initial=-1)) + 1 for part in parts[:-1]])
+    columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in INDEX}
+    columns["row"] = np.concatenate([part.row + offset for part, offset in zip(parts, offsets, strict=True)])
     first = parts[0].values
     return PairScores(
-        client=np.concatenate([part.client for part in parts]),
-        row=np.concatenate([part.row + offset for part, offset in zip(parts, offsets, strict=True)]),
-        sample=np.concatenate([part.sample for part in parts]),
-        members=np.concatenate([part.members for part in parts]),
+        **columns,
         values={
-            predictor: {name: np.concatenate([part.values[predictor][name] for part in parts]) for name in named}
-            for predictor, named in first.items()
+            who: {name: np.concatenate([part.values[who][name] for part in parts]) for name in named}
+            for who, named in first.items()
         },
     )
 
 
-def summarise(table: PairScores, metric: str, *, floors: tuple[str, ...]) -> dict[str, Any]:
-    """Value, interval, floors and paired gains of one metric; gains are positive where the attack leaks more.
+def slices(table: PairScores) -> Mapping[str, PairScores]:
+    """The table whole ('all'), and by the class count of the target where there is any such pair."""
+    found = {"all": table}
+    for name, (low, high) in SLICES.items():
+        inside = (table.count >= low) & (table.count <= high) & (table.label >= 0)
+        if inside.any() and not inside.all():
+            found[name] = table.subset(inside)
+        elif inside.all():
+            found[name] = table
+    return found
 
-    Pairs that are not finite for any predictor are counted in n_invalid and make the row 'failed'.
+
+def best_of(table: PairScores) -> PairScores:
+    """One pair per row: the best value over its members, for each metric and each predictor for itself.
+
+    The choice uses the truth, so the result is optimistic, and every floor is given the same choice.
     """
-    sign = METRICS[metric].sign
-    columns = {name: named[metric] for name, named in table.values.items() if metric in named}
-    finite = np.all([np.isfinite(column) for column in columns.values()], axis=0)
-    row, client = table.row[finite], table.client[finite]
-    kept = {name: column[finite] for name, column in columns.items()}
-    own = estimate(kept[ATTACK], row, client)
-    means = {name: estimate(kept[name], row, client).value for name in (*floors, PERMUTED) if name in kept}
-    usable = [name for name in floors if np.isfinite(means[name])]
-    best = max(usable, key=lambda name: sign * means[name]) if usable else None
-    sources = {"mean_image": "mean_image", "class_mean": "class_mean", "best": best, PERMUTED: PERMUTED}
-    gain: dict[str, Any] = {}
-    floor: dict[str, Any] = {}
-    for key, source in sources.items():
-        if source is None or source not in kept:
-            gain[key], floor[key] = {"value": None, "ci95": None}, None
-            continue
-        paired = estimate(sign * (kept[ATTACK] - kept[source]), row, client)
-        gain[key] = {"value": paired.value, "ci95": paired.ci95}
-        floor[key] = means[source]
-    invalid = int((~finite).sum())
-    return {
-        "metric": metric,
-        "unit": METRICS[metric].unit,
-        "more_leakage": METRICS[metric].more_leakage,
-        "value": own.value,
-        "ci95": own.ci95,
-        "n": len(finite),
-        "n_invalid": invalid,
-        "n_clusters": own.clusters,
-        "interval_unit": own.unit,
-        "floor": floor,
-        "best_floor": best,
-        "gain": gain,
-        "status": "failed" if invalid else "not_validated",
-        "reason": f"{invalid} of {len(finite)} reconstructions are not finite"
-        if invalid
-        else "competence not yet checked",
-    }
+    order = np.argsort(table.row, kind="stable")
+    starts = np.flatnonzero(np.diff(table.row[order], prepend=-1))
+    index = table.subset(order[starts])
+    values: Values = {}
+    for who, named in table.values.items():
+        values[who] = {}
+        for name, column in named.items():
+            sign = sign_of(name)
+            values[who][name] = sign * np.maximum.reduceat(sign * column[order], starts)
+    return replace(index, values=values, sample=np.full(len(index), -1, dtype=np.int64))
 
 
-def private_images(images: Tensor, contribution: Contribution) -> Tensor:
-    """The private images of one upload, [N,c,h,w] in [0,1], in `sample_ids` order. images: uint8 data set."""
-    return images[contribution.sample_ids].float() / 255.0
+def top_share(table: PairScores, metric: str, share: float = 0.01) -> dict[str, float]:
+    """Mean of the leakiest `share` of pairs (at least one), by predictor, each with its own choice."""
+    found = {}
+    for who, named in table.values.items():
+        column = sign_of(metric) * named[metric][np.isfinite(named[metric])]
+        kept = max(1, int(np.ceil(share * len(column))))
+        found[who] = float(sign_of(metric) * np.sort(column)[-kept:].mean()) if len(column) else float("nan")
+    return found
+
+
+def private_images(images: Tensor, ids: Tensor) -> Tensor:
+    """Private images [N,c,h,w] in [0,1] in the order of `ids`. images: uint8 data set."""
+    return images[ids].float() / 255.0
 
 
 def floor_images(view: ServerView, images: Tensor, labels: Tensor, seed: int) -> dict[str, Tensor]:
     """What the attackers who ignore the upload answer, for the newest upload of one client: name -> [n,c,h,w]."""
     knowledge = Q0(images=images, labels=labels, num_classes=view.num_classes, seed=seed)
-    return {floor.name: floor().fit(knowledge).reconstruct(view).images for floor in FLOORS}
+    with torch.no_grad():
+        return {floor.name: floor().fit(knowledge).reconstruct(view).images for floor in FLOORS}

@@ -1,6 +1,6 @@
 """What really made each upload: read on the auditor's side alone, for scoring and nothing else."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -41,6 +41,16 @@ def read_truth(run_dir: Path, form: str) -> Truth:
         for key, named in entries.items():
             truth[key] = Contribution(**{name: torch.from_numpy(value) for name, value in named.items()})
     return truth
+
+
+def by_class(contribution: Contribution, labels: Tensor, classes: Tensor) -> Contribution:
+    """The truth of a view of prototypes, a row for each of `classes` [h]: the plain mean of the images of its class.
+
+    labels: [N], of the samples. Samples of other classes contribute nothing.
+    """
+    held = (labels[:, None] == classes[None, :]).float()
+    counts = held.sum(0).clamp(min=1)
+    return replace(contribution, row=held.argmax(1), weight=(held / counts).sum(1))
 
 
 @dataclass(frozen=True)

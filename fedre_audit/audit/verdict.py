@@ -1,23 +1,195 @@
-"""The verdict. Until attackers are proven able it can only be NOT_ASSESSED, with every number shown."""
+"""The verdict: a rule over the rows declared before scoring, and a pure function of scores.json.
 
+Two families of one-sided tests, each Holm-corrected over the declared units (an attack, a stream length, a slice):
+class level: gain over the mean image and over the permuted upload (or the class-mean target better than its floor);
+sample level, asked only where the class level holds: retrieval above chance and above the permuted upload, and gain
+over the best floor and over the permuted upload. A conjunction is tested by its largest p-value.
+Source: Holm 1979, Scand. J. Statist. 6(2):65-70.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from scipy import stats
 
-def verdict(rows: list[dict[str, Any]], competence: dict[str, Any]) -> dict[str, Any]:
-    """The verdict block of scores.json from its headline rows and the competence block."""
-    headline = next(row for row in rows if row["headline"])
-    reason = "competence not yet checked" if not competence["checks"] else "a competence check failed"
-    return {
-        "level": "NOT_ASSESSED",
-        "sentence": f"Not assessed: {reason}. The figures stand, but a failed attack would look the same.",
-        "rule": "Without a passed competence check no statement about leakage is made.",
-        "thresholds": {},
-        "worst": None,
-        "numbers": {
-            "metric": headline["metric"],
-            "unit": headline["unit"],
-            "floor": headline["floor"]["best"],
-            "form": headline["value"],
-            "ceiling": headline["ceiling"],
-        },
+ALPHA = 0.05
+POWER = 0.8
+BLIND_DB = 3.0
+"""Where even a gain of this many dB would have gone unseen, absence of leakage is not claimed."""
+PRIMARY = ("psnr", "members")
+RETRIEVAL = ("retrieval_top1", "members")
+CLASS_TARGET = ("psnr", "class_mean")
+RULES = {
+    "NOT_ASSESSED": "Competence failed, a declared attack failed or was not validated, or there is too little data.",
+    "SAMPLE_LEVEL": "Retrieval above chance and gain over the best floor, both with the lower bound above 0 and above "
+    "the permuted upload (one-sided, Holm-corrected over the declared rows).",
+    "CLASS_LEVEL": "Gain over the mean image and the permuted upload (or the class-mean target better than its floor) "
+    "with the lower bound above 0, Holm-corrected; the sample-level rule is not met.",
+    "NO_IMAGE_LEAKAGE_FOUND": "Competence passed, every declared attack could be judged, and none met the rules of "
+    "class or sample level.",
+}
+Unit = tuple[str, int, str]
+
+
+def holm(p_values: Mapping[Any, float], alpha: float = ALPHA) -> set[Any]:
+    """Keys whose hypothesis is rejected by Holm's step-down procedure at family-wise level `alpha`.
+
+    >>> sorted(holm({"a": 0.01, "b": 0.03, "c": 0.04}))
+    ['a']
+    """
+    rejected: set[Any] = set()
+    ordered = sorted(p_values.items(), key=lambda item: item[1])
+    for i, (key, p) in enumerate(ordered):
+        if p > alpha / (len(ordered) - i):
+            break
+        rejected.add(key)
+    return rejected
+
+
+def unit_of(row: Mapping[str, Any]) -> Unit:
+    """What a hypothesis is about: attack, stream length, slice."""
+    return row["attack"], row["stream"], row["slice"]
+
+
+def declared(scores: Mapping[str, Any]) -> dict[Unit, dict[tuple[str, str], Mapping[str, Any]]]:
+    """The declared rows of the audited form, by unit, then by metric and target."""
+    units: dict[Unit, dict[tuple[str, str], Mapping[str, Any]]] = {}
+    for row in scores["rows"]:
+        if row["headline"]:
+            units.setdefault(unit_of(row), {})[row["metric"], row["target"]] = row
+    return units
+
+
+def _largest(*p_values: float | None) -> float | None:
+    return None if None in p_values else max(p for p in p_values if p is not None)
+
+
+def class_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
+    """p-value of the class-level rule of one unit; the two ways to meet it share the level (Bonferroni)."""
+    found = []
+    for key, floor in ((PRIMARY, "mean_image"), (CLASS_TARGET, "best")):
+        row = rows.get(key)
+        if row is not None and row["status"] == "ok":
+            p = _largest(row["gain"][floor]["p"], row["gain"]["permuted"]["p"])
+            if p is not None:
+                found.append(p)
+    return min(1.0, len(found) * min(found)) if found else None
+
+
+def sample_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
+    """p-value of the sample-level rule of one unit; None where it cannot be judged."""
+    image, pick = rows.get(PRIMARY), rows.get(RETRIEVAL)
+    if image is None or pick is None or image["status"] != "ok" or pick["status"] != "ok":
+        return None
+    return _largest(*(row["gain"][floor]["p"] for row in (image, pick) for floor in ("best", "permuted")))
+
+
+def detectable_gain(row: Mapping[str, Any], tests: int) -> float | None:
+    """Smallest true gain over the best floor that the row would have shown with power 0.8, in the row's unit."""
+    interval = row["gain"]["best"]["ci95"]
+    df = (row["n_clusters"] if row["interval_unit"] == "client" else row["n_rows"]) - 1
+    if interval is None or None in interval or df < 1:
+        return None
+    error = (interval[1] - interval[0]) / 2 / stats.t.ppf(0.975, df)
+    return float((stats.t.ppf(1 - ALPHA / max(tests, 1), df) + stats.t.ppf(POWER, df)) * error)
+
+
+def name_of(unit: Unit) -> str:
+    """A unit in words.
+
+    >>> name_of(("ridge", 60, "n1"))
+    'ridge on 60 rounds, slice n1'
+    """
+    attack, stream, part = unit
+    rounds = "one round" if stream == 1 else f"{stream} rounds"
+    return f"{attack} on {rounds}, slice {part}"
+
+
+def problems(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Why no absence of leakage can be claimed."""
+    units = declared(scores)
+    if not any(PRIMARY in rows for rows in units.values()):
+        yield "nothing was declared to be tested"
+    for unit, rows in units.items():
+        for row in rows.values():
+            if unit[2] == "all" and row["status"] != "ok":
+                yield f"{name_of(unit)} is {row['status'].replace('_', ' ')} ({row['reason']})"
+        if unit[2] == "all" and PRIMARY in rows and rows[PRIMARY]["status"] == "ok":
+            blind = detectable_gain(rows[PRIMARY], len(units))
+            if blind is None:
+                yield f"{name_of(unit)} has too little data for an interval"
+            elif blind > BLIND_DB:
+                yield f"{name_of(unit)} would miss a gain of {blind:.1f} dB"
+
+
+def numbers_of(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The three numbers that carry the verdict."""
+    return {"metric": row["metric"], "unit": row["unit"], "floor": row["floor"]["best"], "form": row["value"],
+            "ceiling": row["ceiling"]}  # fmt: skip
+
+
+def block(level: str, sentence: str, unit: Unit | None, row: Mapping[str, Any], thresholds: Any) -> dict[str, Any]:
+    """The verdict block of scores.json."""
+    worst = None
+    if unit is not None:
+        worst = {"attack": unit[0], "stream": unit[1], "slice": unit[2], "gain": row["gain"]["best"]["value"]}
+    return {"level": level, "sentence": sentence, "rule": RULES[level], "thresholds": thresholds, "worst": worst,
+            "numbers": numbers_of(row)}  # fmt: skip
+
+
+def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """The verdict block, from `rows` (the declared ones), `competence` and `federation` of scores.json alone.
+
+    The worst-off unit decides: the one of the largest gain over the best floor among those that meet the rule.
+    """
+    units, form = declared(scores), scores["federation"]["form"]
+    first = next((rows[PRIMARY] for rows in units.values() if PRIMARY in rows), scores["rows"][0])
+    of_class = {unit: p for unit, rows in units.items() if (p := class_p(rows)) is not None}
+    of_sample = {unit: p for unit, rows in units.items() if (p := sample_p(rows)) is not None}
+    seen = holm(of_class)
+    identified = holm(of_sample) & seen
+    thresholds = {
+        "alpha": ALPHA,
+        "correction": "Holm",
+        "power": POWER,
+        "largest_blind_gain_db": BLIND_DB,
+        "declared": [name_of(unit) for unit in units],
+        "class_level_tests": len(of_class),
+        "sample_level_tests": len(of_sample),
     }
+    failed = [check["name"] for check in scores["competence"]["checks"] if not check["passed"]]
+    if failed or not scores["competence"]["passed"]:
+        why = f"an attacker failed its competence check ({', '.join(failed) or 'none was made'})"
+        sentence = f"Not assessed: {why}. A failed attack would look the same as no leakage."
+        return block("NOT_ASSESSED", sentence, None, first, thresholds)
+    for level, found in (("SAMPLE_LEVEL", identified), ("CLASS_LEVEL", seen)):
+        if found:
+            carriers = {u: units[u].get(PRIMARY) or units[u][CLASS_TARGET] for u in found}
+            worst = max(carriers, key=lambda u: carriers[u]["gain"]["best"]["value"] or -math.inf)
+            return block(level, _found(level, form, worst, units[worst]), worst, carriers[worst], thresholds)
+    reasons = list(problems(scores))
+    if reasons:
+        return block("NOT_ASSESSED", f"Not assessed: {'; '.join(reasons)}.", None, first, thresholds)
+    gains = [detectable_gain(rows[PRIMARY], len(units)) for u, rows in units.items() if u[2] == "all"]
+    blind = max(gain for gain in gains if gain is not None)
+    sentence = (
+        f"No image leakage found in {form} uploads: no declared attack beat its floors. Gains below {blind:.2f} dB "
+        "would have gone unseen, and what leaks without an attack is listed apart."
+    )
+    return block("NO_IMAGE_LEAKAGE_FOUND", sentence, None, first, thresholds | {"detectable_gain_db": blind})
+
+
+def _found(level: str, form: str, unit: Unit, rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+    if level == "SAMPLE_LEVEL":
+        image, pick = rows[PRIMARY], rows[RETRIEVAL]
+        return (
+            f"Single private images leak from {form} uploads: {name_of(unit)} picks out {100 * pick['value']:.0f} % "
+            f"of them at the first guess (chance {100 * pick['chance']:.1f} %) and gains "
+            f"{image['gain']['best']['value']:+.2f} dB over the best floor."
+        )
+    row = rows.get(PRIMARY) or rows[CLASS_TARGET]
+    return (
+        f"What classes look like leaks from {form} uploads: {name_of(unit)} gains "
+        f"{row['gain']['mean_image']['value']:+.2f} dB over the mean image; no single image was identified."
+    )

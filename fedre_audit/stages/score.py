@@ -26,7 +26,7 @@ from fedre_audit.stages.attack import STREAMED, audited_forms, auxiliary, budget
 from fedre_audit.stages.noise_free import noise_free_bounds
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.strips import write_strips
-from fedre_audit.stages.tables import EVALUATOR, Tables, cases
+from fedre_audit.stages.tables import Tables, cases
 from fedre_audit.stages.train import CEILING
 from knowledge_forms.base import ServerView
 from knowledge_forms.store import write_bytes
@@ -70,8 +70,9 @@ def rows_of(scored: FormAttack, declaration: dict[str, Any], auxiliary_images: i
     rows = []
     by_slice = slices(scored.table)
     for metric in scored.table.values[ATTACK]:
-        parts = dict(by_slice) if metric in SLICED else {"all": by_slice["all"]}
-        if metric in SLICED and scored.form == declaration["form"] and scored.attack in declaration["attacks"]:
+        sliced = metric in SLICED and scored.target in ("members", "class_mean")
+        parts = dict(by_slice) if sliced else {"all": by_slice["all"]}
+        if sliced and scored.form == declaration["form"] and scored.attack in declaration["attacks"]:
             for client in sorted(set(scored.table.client.tolist())):
                 own = scored.table.subset(scored.table.client == client)
                 if len(set(own.row.tolist())) >= FEWEST_ROWS:
@@ -115,8 +116,10 @@ def unmixing_block(run: Run, view: ServerView, offset: int) -> list[dict[str, An
     found = []
     for client in view.clients:
         recovered, meta = read_unmixed(run, view, client)
-        classes = int((view.client(client).latest.label_encoding.sum(0) > 0).sum()) if recovered is None else len(
-            recovered.latest.representation
+        classes = (
+            int((view.client(client).latest.label_encoding.sum(0) > 0).sum())
+            if recovered is None
+            else len(recovered.latest.representation)
         )
         found.append(
             {"client": offset + client, "rounds": meta["rounds"], "classes": classes, "rank": meta["rank"],
@@ -165,11 +168,11 @@ def score(
     apply_competence(rows, checks)
     write_csv(run.path / "scores.csv", tables)
     write_strips(run, parts, tables)
+    pictured = [t for t in tables if "psnr" in t.table.values[ATTACK]]
     declared_tables = [
-        t for t in tables
-        if t.form == config.form and t.attack in declaration["attacks"] and t.target == "members" and t.candidates is None
-    ]  # fmt: skip
-    spreads = [distribution(t) for t in tables if t.target == "members" and "psnr" in t.table.values[ATTACK]]
+        t for t in pictured if t.form == config.form and t.attack in declaration["attacks"] and t.target == "members"
+    ]
+    spreads = [distribution(t) for t in pictured if t.target == "members"]
     scores: dict[str, Any] = {
         "schema_version": 1,
         "run": {

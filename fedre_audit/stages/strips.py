@@ -4,19 +4,18 @@ import io
 from typing import Any
 
 import numpy as np
-import torch
 from PIL import Image
 from torch import Tensor
 
 from fedre_audit.audit.intervals import Floats
-from fedre_audit.audit.scoring import ATTACK, FormAttack, floor_images, private_images
-from fedre_audit.audit.truth import make_targets, read_truth
+from fedre_audit.audit.rows import FormAttack
+from fedre_audit.audit.scoring import ATTACK
+from fedre_audit.audit.truth import read_truth
 from fedre_audit.federation.view import read_view
 from fedre_audit.runs import Run
-from fedre_audit.seeding import derive_seed
-from fedre_audit.stages.attack import auxiliary
 from fedre_audit.stages.prepare import Prepared
-from knowledge_forms.store import read_tensors, write_bytes
+from fedre_audit.stages.tables import Case, cases
+from knowledge_forms.store import write_bytes
 
 SHOWN_FLOOR = "class_mean"
 
@@ -42,39 +41,53 @@ def by_rank(values: Floats) -> dict[str, int]:
     return {"best": int(order[0]), "median": int(order[len(order) // 2]), "worst": int(order[-1])}
 
 
-def strip(run: Run, prepared: Prepared, scored: FormAttack, rank: str, pair: int) -> dict[str, Any]:
-    """One strip: writes its PNG files and returns its entry of strips.json."""
-    table, client = scored.table, int(scored.table.client[pair])
-    own = read_view(run.path, scored.form).client(client)
-    contribution = read_truth(run.path, scored.form)[client, own.latest.round]
-    targets = make_targets("members", contribution, private_images(prepared.data.images, contribution))
-    local = pair - int(np.flatnonzero(table.client == client)[0])
+def rank_pictures(run: Run, found: dict[int, Case], scored: FormAttack, rank: str, pair: int) -> list[dict[str, Any]]:
+    """Writes the three PNG files of one pair and returns their entries of strips.json."""
+    table = scored.table
+    client = int(table.client[pair])
+    case = found[client]
+    targets, _ = case.targets("members")
+    local = int(np.flatnonzero(targets.sample_ids.numpy() == table.sample[pair])[0])
     row = int(targets.row[local])
-    name = f"client-{client:03d}.safetensors"
-    tensors, _ = read_tensors(run.path / "attacks" / scored.form / scored.attack / name)
-    images, labels = auxiliary(prepared)
-    floors = floor_images(own, images, labels, derive_seed(run.config.seed, "floor", client=client))
+    answered = case.answers(scored.attack)
+    assert answered is not None  # it was scored
     pictures = {
         "target": (targets.images[local], None),
-        "reconstruction": (torch.from_numpy(tensors["images"])[row], table.values[ATTACK]["psnr"][pair]),
-        "floor": (floors[SHOWN_FLOOR][row], table.values[SHOWN_FLOOR]["psnr"][pair]),
+        "reconstruction": (answered[0][ATTACK][row], table.values[ATTACK]["psnr"][pair]),
+        "floor": (case.floors[SHOWN_FLOOR][row], table.values[SHOWN_FLOOR]["psnr"][pair]),
     }
     entries: list[dict[str, Any]] = []
     for role, (picture, psnr) in pictures.items():
-        png = f"strips/{scored.form}-{scored.attack}-{rank}-{role}.png"
+        png = f"strips/{scored.form}-{scored.attack}-{scored.stream}-{rank}-{role}.png"
         write_bytes(run.path / png, png_bytes(picture))
         entries.append({"role": role, "png": png, "rank": rank, "psnr": None if psnr is None else float(psnr)})
-    label = prepared.data.classes[int(prepared.data.labels[int(table.sample[pair])])]
-    title = f"{scored.form}, {scored.attack}: {rank} pair (client {client}, class {label})"
-    return {"form": scored.form, "attack": scored.attack, "client": client, "title": title, "images": entries}
+    return entries
 
 
-def write_strips(run: Run, prepared: Prepared, tables: list[FormAttack]) -> None:
-    """Strips of every form and attack, and their index strips/strips.json."""
-    strips = [
-        strip(run, prepared, scored, rank, pair)
-        for scored in tables
-        if scored.target == "members"
-        for rank, pair in by_rank(scored.table.values[ATTACK]["psnr"]).items()
-    ]
-    run.write_json("strips/strips.json", strips)
+def strip(run: Run, found: dict[int, Case], scored: FormAttack) -> dict[str, Any]:
+    """One strip: best, median and worst of one form, attack and stream length."""
+    ranks = by_rank(scored.table.values[ATTACK]["psnr"])
+    clients = sorted({int(scored.table.client[pair]) for pair in ranks.values()})
+    rounds = "one round" if scored.stream == 1 else f"{scored.stream} rounds, unmixed"
+    return {
+        "form": scored.form,
+        "attack": scored.attack,
+        "client": ", ".join(map(str, clients)),
+        "title": f"{scored.form}, {scored.attack}, {rounds}",
+        "images": [
+            entry for rank, pair in ranks.items() for entry in rank_pictures(run, found, scored, rank, pair)
+        ],
+    }  # fmt: skip
+
+
+def write_strips(run: Run, parts: list[tuple[Run, Prepared]], tables: list[FormAttack]) -> None:
+    """Strips of every form, attack and stream length, and their index strips/strips.json."""
+    shown = [t for t in tables if t.target == "members" and "psnr" in t.table.values[ATTACK]]
+    made: dict[tuple[str, bool], dict[int, Case]] = {}
+    for form in dict.fromkeys(t.form for t in shown):
+        for seed, (one, prepared) in enumerate(parts):
+            offset = seed * (run.config.clients or 0)
+            for case in cases(one, prepared, read_view(one.path, form), read_truth(one.path, form), offset):
+                made.setdefault((form, case.stream > 1), {})[case.cluster] = case
+    strips = [strip(run, made[t.form, t.stream > 1], t) for t in shown]
+    run.write_json("strips/strips.json", [entry for entry in strips if entry["images"]])
