@@ -45,6 +45,8 @@ class AuditConfig:
     """private images, all clients together"""
     auxiliary_images: int | None = None
     """public images the attacker holds; never among the private ones"""
+    auxiliary: str = "same"
+    """where they come from: same (data set), classes:odd|even|0-4,7 (some of its classes), or another data set"""
     classes: int | None = None
     """use the first N classes of the data set only"""
     partition: Literal["practical", "pathological"] = "practical"

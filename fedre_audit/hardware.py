@@ -30,12 +30,11 @@ def choose_precision(device: str) -> Literal["bf16", "fp32"]:
     return "bf16" if on_gpu or cpu_has_bf16() else "fp32"
 
 
-def choose_workers(device: str, clients: int, threads: int) -> int:
+def choose_workers(clients: int, threads: int) -> int:
     """Processes that share the clients: one a core. Results do not depend on it, so it is not part of a run's identity.
 
-    One where they would not help or could not be: on a GPU (processes are forked, which CUDA forbids), with several
-    threads each (an OpenMP team does not survive a fork), with one client.
+    One with several threads each, with CUDA (neither survives a fork), and with one client.
     """
-    if threads > 1 or (device != "cpu" and has_nvidia()) or not hasattr(os, "fork"):
+    if threads > 1 or has_nvidia() or not hasattr(os, "fork"):
         return 1
     return max(1, min(cores(), clients))

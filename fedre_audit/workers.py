@@ -42,6 +42,11 @@ def share_tensors(module: nn.Module) -> None:
         offset += size
 
 
+def forkable(workers: int | None, threads: int) -> int:
+    """`workers`, or 1 where a fork would not work: CUDA's and OpenMP's threads do not survive one."""
+    return (workers or 1) if threads == 1 and hasattr(os, "fork") and not torch.cuda.is_available() else 1
+
+
 def assign(costs: Sequence[float], workers: int) -> list[list[int]]:
     """Items to workers, longest first, each to the least loaded; worker lists in that order.
 

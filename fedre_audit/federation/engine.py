@@ -20,7 +20,7 @@ from fedre_audit.federation.systems import System
 from fedre_audit.models.base import ClientModel, check_width
 from fedre_audit.models.store import save_clients
 from fedre_audit.seeding import generator
-from fedre_audit.workers import Workers, share_tensors
+from fedre_audit.workers import Workers, forkable, share_tensors
 from knowledge_forms.base import KnowledgeForm, Upload
 from knowledge_forms.errors import AuditError
 from knowledge_forms.traffic import count_traffic
@@ -73,7 +73,7 @@ def run_federation(
         history = History(read_history(recorder.run_dir).rows[:first])
     history.write(recorder.run_dir)
 
-    workers = (config.workers or 1) if device.type == "cpu" and config.threads == 1 else 1
+    workers = forkable(config.workers, config.threads)
     if workers > 1:
         for model in models:
             share_tensors(model)

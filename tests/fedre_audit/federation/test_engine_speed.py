@@ -73,11 +73,10 @@ def test_precision_follows_the_hardware_and_is_stored(tmp_path, monkeypatch, fla
 def test_workers_are_one_a_core_and_one_where_forking_cannot_be(monkeypatch):
     monkeypatch.setattr(hardware, "cores", lambda: 4)
     monkeypatch.setattr(hardware, "has_nvidia", lambda: False)
-    assert [hardware.choose_workers("auto", clients, 1) for clients in (1, 3, 10)] == [1, 3, 4]
-    assert hardware.choose_workers("auto", 10, 2) == 1
+    assert [hardware.choose_workers(clients, 1) for clients in (1, 3, 10)] == [1, 3, 4]
+    assert hardware.choose_workers(10, 2) == 1
     monkeypatch.setattr(hardware, "has_nvidia", lambda: True)
-    assert hardware.choose_workers("auto", 10, 1) == 1
-    assert hardware.choose_workers("cpu", 10, 1) == 4
+    assert hardware.choose_workers(10, 1) == 1
 
 
 def test_only_heavy_models_compute_in_bf16():
