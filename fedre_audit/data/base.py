@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from fedre_audit.data.download import Source, fetch
 from knowledge_forms.errors import AuditError
 from knowledge_forms.registry import Registry
 
@@ -85,18 +86,25 @@ def to_float(images: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Request:
-    """What a loader is asked: where data lies, where decoded tensors are kept, whom to tell of progress."""
+    """What a loader is asked: where data lies and decoded tensors are kept, whom to tell, whether it may download."""
 
     argument: str
     root: Path
     cache: Path
     progress: Progress | None = None
+    download: bool = False
 
-    def find(self, title: str, names: tuple[str, ...], advice: str) -> Path:
-        """The first of `names` under the root; raises AuditError with `advice` where there is none."""
+    def find(self, title: str, names: tuple[str, ...], advice: str, official: tuple[Source, ...] = ()) -> Path:
+        """The first of `names` under the root, after a download of `official` (the last is among the names) if allowed.
+
+        Raises AuditError with `advice` where there is none and none is to be downloaded.
+        """
         for name in names:
             if (self.root / name).exists():
                 return self.root / name
+        if self.download and official:
+            folder = (self.root / next(name for name in names if name.endswith(official[-1].name))).parent
+            return [fetch(source, folder, progress=self.progress) for source in official][-1]
         raise AuditError(
             f"no {title} under {self.root} (looked for {', '.join(names)}); {advice}, "
             "or point --data_root or $FEDRE_AUDIT_DATA at the folder that holds it"
@@ -117,15 +125,21 @@ def default_cache() -> Path:
 
 
 def load_dataset(
-    spec: str, *, root: Path | None = None, cache: Path | None = None, progress: Progress | None = None
+    spec: str,
+    *,
+    root: Path | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+    download: bool = False,
 ) -> ImageData:
-    """The data set `spec` names: `mnist5k`, `cifar10`, `tinyimagenet` or `imagefolder:PATH`.
+    """The data set `spec` names: one of `audit list datasets`, or `imagefolder:PATH`.
 
     `root` is the data folder (default `default_root()`), `cache` keeps decoded tensors (default
-    `default_cache()`), `progress(done, total)` is called while images are decoded.
+    `default_cache()`), `progress(done, total)` is called while an archive is fetched (MiB) and while images are
+    decoded. `download` allows fetching what is not there from its official address.
     Raises AuditError on an unknown name (listing the choices) and on a missing or unreadable archive.
     """
     name, colon, argument = spec.partition(":")
     key = f"{name}:PATH" if colon else name
     loader = DATASETS[key if key in DATASETS else spec]
-    return loader(Request(argument, root or default_root(), cache or default_cache(), progress))
+    return loader(Request(argument, root or default_root(), cache or default_cache(), progress, download))

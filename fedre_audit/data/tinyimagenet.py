@@ -12,17 +12,18 @@ from fedre_audit.data.archive import content_key, read_files
 from fedre_audit.data.base import DATASETS, ImageData, Progress, Request
 from fedre_audit.data.cache import cached
 from fedre_audit.data.decode import decode_images, is_image
+from fedre_audit.data.download import Source
 from knowledge_forms.errors import AuditError
 
 NAMES = ("tiny-imagenet-200.zip", "tiny-imagenet-200", "tiny-imagenet-200-subset.tar.gz")
+OFFICIAL = Source("http://cs231n.stanford.edu/tiny-imagenet-200.zip", "90528d7ca1a48142e341f4ef8d21d0de")
 TEXTS = ("wnids.txt", "words.txt", "val/val_annotations.txt")
 
 
 @DATASETS.register("tinyimagenet")
 def tinyimagenet(request: Request) -> ImageData:
-    """The official zip, its folder or the subset archive; labels follow the sorted WordNet ids."""
-    advice = "fetch http://cs231n.stanford.edu/tiny-imagenet-200.zip"
-    path = request.find("TinyImageNet", NAMES, advice)
+    """64x64 colour, 200 classes; the official zip, its folder or the subset archive."""
+    path = request.find("TinyImageNet", NAMES, f"fetch {OFFICIAL.url}", (OFFICIAL,))
     key = content_key(path, "tinyimagenet")
     return cached(key, request.cache, lambda: read_tiny(path, progress=request.progress))
 
