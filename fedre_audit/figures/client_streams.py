@@ -65,9 +65,10 @@ def build(name: str, image_shape: tuple[int, int, int], classes: int, seed: int)
         torch.default_generator.manual_seed(seed)
         kind, _, width = name.partition("-")
         extractor = plain(int(width), image_shape) if kind == "plain" else MODELS[name](image_shape)
-        return ClientModel(
+        model = ClientModel(
             name=name, extractor=extractor, image_shape=image_shape, num_classes=classes, feature_width=WIDTH
         )
+    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def draw_clients(data: ImageData, counts: Sequence[Counts], seed: int) -> list[Tensor]:
