@@ -82,17 +82,26 @@ def _by_form(rows: Sequence[Indexed], first: str) -> dict[str, list[Indexed]]:
     return {name: [pair for pair in rows if pair[1]["form"] == name] for name in names}
 
 
-def _shared_reason(rows: Sequence[Indexed]) -> str | None:
-    """The reason that every row gives, said once above the table; None where they differ."""
-    reasons = {row["reason"] for _, row in rows}
-    return reasons.pop() if len(reasons) == 1 and len(rows) > 1 else None
+def _reasons(rows: Sequence[Indexed]) -> dict[str, list[str]]:
+    """Reasons that several rows give -> their attacks: said once, above the table."""
+    given: dict[str, list[str]] = {}
+    for _, row in rows:
+        if row["reason"]:
+            given.setdefault(row["reason"], []).append(row["attack"])
+    return {reason: sorted(set(attacks)) for reason, attacks in given.items() if len(attacks) > 1}
 
 
-def _by_client(scores: Scores) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
+def breakable(name: str) -> Markup:
+    """A name that may break after an underscore, so that it fits a narrow column."""
+    return Markup("_<wbr>").join(str(name).split("_"))
+
+
+def _by_client(scores: Scores) -> tuple[list[str], dict[int, dict[str, list[int]]]]:
+    """Kinds of disclosures in the order met, and client -> kind -> places in the list."""
+    found: dict[int, dict[str, list[int]]] = {}
     for i, disclosure in enumerate(scores["disclosures"]):
-        found.setdefault(disclosure["client"], []).append((i, disclosure))
-    return found
+        found.setdefault(disclosure["client"], {}).setdefault(disclosure["kind"], []).append(i)
+    return list(dict.fromkeys(d["kind"] for d in scores["disclosures"])), found
 
 
 def _mini(row: Row) -> Markup:
@@ -181,10 +190,10 @@ def render(run_dir: Path) -> str:
         other_rows=_by_form(other_rows, first),
         slices=[(i, row) for i, row in rows if row["slice"] in texts.SLICES and row["slice"] != "all"
                 and row["metric"] in LEADING and row["target"] == "members"],
-        recovery=_recovery(scores), reading=reading(scores),
+        recovery=_recovery(scores), leading=LEADING, reading=reading(scores),
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
         strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
-        shared_reason=_shared_reason(rows), disclosures=_by_client(scores),
+        reasons=_reasons(rows), disclosures=_by_client(scores), breakable=breakable,
     )  # fmt: skip
 
 

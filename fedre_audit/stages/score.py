@@ -7,14 +7,17 @@ import time
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from fedre_audit.audit.competence import apply_competence, competence
 from fedre_audit.audit.declare import FEWEST_ROWS, declared_attacks, is_declared
 from fedre_audit.audit.disclosures import collapse_flags, disclosures, flags
 from fedre_audit.audit.evaluator import train_evaluator
 from fedre_audit.audit.exposure import distribution, exposure
+from fedre_audit.audit.recovery import relative_error
 from fedre_audit.audit.rows import FormAttack, fill_ceilings, make_row, top_row
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, SLICES, slices
-from fedre_audit.audit.truth import read_truth
+from fedre_audit.audit.truth import Contribution, read_truth
 from fedre_audit.audit.verdict import verdict
 from fedre_audit.federation.history import read_history
 from fedre_audit.federation.view import read_view
@@ -113,7 +116,8 @@ def unmixing_block(run: Run, view: ServerView, offset: int) -> list[dict[str, An
     """What unmixing could and could not do, client by client."""
     if view.form != STREAMED:
         return []
-    found = []
+    found: list[dict[str, Any]] = []
+    truth = read_truth(run.path, view.form)
     for client in view.clients:
         recovered, meta = read_unmixed(run, view, client)
         classes = (
@@ -124,9 +128,20 @@ def unmixing_block(run: Run, view: ServerView, offset: int) -> list[dict[str, An
         found.append(
             {"client": offset + client, "rounds": meta["rounds"], "classes": classes, "rank": meta["rank"],
              "condition": meta["condition"], "predicted_error": meta["predicted_error"], "null_gap": meta["null_gap"],
-             "validated": meta["status"] == "validated", "reason": meta["reason"]}
+             "validated": meta["status"] == "validated", "reason": meta["reason"],
+             "true_error": true_error(recovered, truth[client, view.client(client).latest.round])}
         )  # fmt: skip
     return found
+
+
+def true_error(recovered: ServerView | None, contribution: Contribution) -> float | None:
+    """Relative error of recovered prototypes; None where there are none, or not of exactly the classes held."""
+    if recovered is None:
+        return None
+    classes = recovered.latest.label_encoding.argmax(1)
+    if not torch.equal(classes, contribution.classes):
+        return None
+    return relative_error(recovered.latest.representation, contribution.prototypes)
 
 
 def federation_block(run: Run, view: ServerView) -> dict[str, Any]:

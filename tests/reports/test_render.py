@@ -16,7 +16,7 @@ from reports.schema import SchemaError
 from reports.scores import Scores
 from tests.reports.make_scores import make_run, scores, write_strips
 
-VOID = {"meta", "img", "br", "link", "input", "hr"}
+VOID = {"wbr", "meta", "img", "br", "link", "input", "hr"}
 LEVELS = ("NOT_ASSESSED", "NO_IMAGE_LEAKAGE_FOUND", "CLASS_LEVEL", "SAMPLE_LEVEL")
 
 
