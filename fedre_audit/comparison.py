@@ -206,7 +206,7 @@ def run_arms(arms: dict[str, AuditConfig], root: Path, *, own_system: bool, quie
     first = trainer(list(arms))
     pipeline.check_names(arms[first])
     pipeline.set_up_torch(arms[first])
-    prepared = prepare(arms[first])
+    prepared = prepare(arms[first], quiet=quiet)
     runs = {name: open_run(folders[name], config) for name, config in arms.items()}
     command = command_line(arms[first], "compare")
     missing = [name for name, run in runs.items() if not run.has(training.DONE)]

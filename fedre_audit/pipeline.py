@@ -55,7 +55,7 @@ def run_stage(stage: str, run: Run, prepared: Prepared | None, seconds: dict[str
     if stage == "report":
         write_report(run.path)
         return
-    prepared = prepared or prepare(run.config)
+    prepared = prepared or prepare(run.config, quiet=quiet)
     started = time.perf_counter()
     if stage == "train":
         training.train(run, prepared, quiet=quiet)
@@ -74,7 +74,7 @@ def audit(config: AuditConfig, out: Path | None = None, *, quiet: bool = False) 
     done = {"train": training.DONE, "attack": attacking.DONE, "score": scoring.DONE}
     path = out or default_path(config)
     started = time.perf_counter()
-    prepared = prepare(config)  # before the folder is made: bad data leaves nothing behind
+    prepared = prepare(config, quiet=quiet)  # before the folder is made: bad data leaves nothing behind
     seconds = {"prepare": time.perf_counter() - started}
     with lock_run(path):
         run = open_run(path, config)

@@ -2,8 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Protocol
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -84,3 +84,23 @@ def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Tick]:
         return
     with (bar if sys.stderr.isatty() else plain)(title, total) as tick:
         yield tick
+
+
+@contextmanager
+def late(title: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A function to call with (done, total) of work whose size shows only when it begins; counts in percent."""
+    with ExitStack() as stack:
+        size = percent = 0
+        tick: Tick
+
+        def tell(done: int, total: int) -> None:
+            nonlocal size, percent, tick
+            if total != size:
+                stack.close()
+                tick = stack.enter_context(progress(title, 100, quiet=quiet))
+                size, percent = total, 0
+            while percent < 100 * done // total:
+                percent += 1
+                tick(note=f"{done:,} of {total:,}")
+
+        yield tell

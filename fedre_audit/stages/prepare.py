@@ -1,6 +1,7 @@
 """What every stage starts from: the data set, its disjoint splits and the clients' parts; the same from one seed."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from fedre_audit.data.base import ImageData, load_dataset
 from fedre_audit.data.partition import pathological, practical, split_train_test
 from fedre_audit.data.splits import Split, make_split
 from fedre_audit.federation.client import ClientData
+from fedre_audit.progress import late
 from fedre_audit.seeding import derive_seed
 
 
@@ -36,11 +38,18 @@ class Prepared:
         ]
 
 
-def prepare(config: AuditConfig) -> Prepared:
+def load_images(spec: str, *, root: Path | None, quiet: bool) -> ImageData:
+    """The data set of this name, fetched where it is not there; says how far it is unless `quiet`."""
+    with late("load images", quiet=quiet) as tell:
+        return load_dataset(spec, root=root, progress=tell, download=True)
+
+
+def prepare(config: AuditConfig, *, quiet: bool = False) -> Prepared:
     """Load, split and partition as `config` says."""
     if config.clients is None or config.private_images is None or config.auxiliary_images is None:
         raise ValueError("prepare needs a resolved configuration")
-    data = load_dataset(config.dataset, root=Path(config.data_root) if config.data_root else None)
+    load = partial(load_images, root=Path(config.data_root) if config.data_root else None, quiet=quiet)
+    data = load(config.dataset)
     if config.classes is not None and config.classes < len(data.classes):
         data = data.limit_classes(config.classes)
     split = make_split(
