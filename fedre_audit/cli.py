@@ -29,8 +29,8 @@ COMMANDS = {
         "compare", "[options]", "all forms and mechanisms on the same clients, images, seeds and attackers",
         "audit compare --out runs/compared",
     ),
-    "reproduce": Command("reproduce", "WHAT [options]", "published tables beside ours: accuracy, communication, mechanisms, "
-                         "overhead, privacy, toy", "audit reproduce communication"),
+    "reproduce": Command("reproduce", "WHAT [options]", "published tables beside ours: accuracy, communication, "
+                         "mechanisms, overhead, privacy, toy", "audit reproduce communication"),
     "train": Command("stage", "RUN", "train and record again", "audit train runs/my-run"),
     "attack": Command("stage", "RUN", "attack the recorded uploads again", "audit attack runs/my-run"),
     "score": Command("stage", "RUN", "score the reconstructions again", "audit score runs/my-run"),

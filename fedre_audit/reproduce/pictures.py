@@ -2,10 +2,12 @@
 
 import io
 
+from typing import Any
+
 import matplotlib
 from matplotlib.figure import Figure as Canvas
 
-STYLE = {"svg.hashsalt": "fedre-audit", "svg.fonttype": "none", "font.family": "sans-serif"}
+STYLE: Any = {"svg.hashsalt": "fedre-audit", "svg.fonttype": "none", "font.family": "sans-serif"}
 
 
 def svg_of(canvas: Canvas) -> str:
