@@ -13,7 +13,6 @@ from torch import Tensor
 from attacks.base import ATTACKS, Attack
 from attacks.knowledge import Q0, Q2
 from knowledge_forms.base import ServerView, Upload
-from knowledge_forms.class_means import class_means
 
 
 class Floor(Attack):
@@ -52,9 +51,7 @@ class ClassMean(Floor):
     name = "class_mean"
 
     def _fit(self, knowledge: Q0) -> None:
-        means, counts = class_means(knowledge.images, knowledge.labels, knowledge.num_classes)
-        means[counts == 0] = knowledge.images.mean(0)
-        self.means_ = means
+        self.means_ = knowledge.class_means(knowledge.images)
 
     def _reconstruct(self, upload: Upload) -> Tensor:
         return torch.einsum("nc,cxyz->nxyz", upload.label_encoding.to(self.means_.device), self.means_)
@@ -116,8 +113,7 @@ def permuted_view(view: ServerView, knowledge: Q2, *, images_per_class: int = 16
         for label in labels.unique():  # position of each image among its class, in random order
             rank[labels == label] = torch.arange(int((labels == label).sum()), device=labels.device)
         chosen = order[(rank < images_per_class).cpu()]
-        representations = knowledge.auxiliary_representations[chosen]
-        means, counts = class_means(representations, knowledge.labels[chosen], knowledge.num_classes)
-        means[counts == 0] = representations.mean(0)
+        few = replace(knowledge, images=knowledge.images[chosen], labels=knowledge.labels[chosen])
+        means = few.class_means(knowledge.auxiliary_representations[chosen])
         representation = upload.label_encoding.to(means.device) @ means
     return replace(view, uploads=(replace(upload, representation=representation),))

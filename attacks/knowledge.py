@@ -8,25 +8,30 @@
 | Q3    | + the encoder's weights                     | the auditor's worst case                         |
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 
-from knowledge_forms.base import Encoder
+from knowledge_forms.base import Classifier, Encoder
+from knowledge_forms.class_means import class_means
 from knowledge_forms.errors import AuditError
 
 
 @dataclass(frozen=True)
 class Q0:
-    """Public auxiliary images [N,c,h,w] in [0,1] in random order, labels [N], the number of classes, a seed."""
+    """Public auxiliary images [N,c,h,w] in [0,1] in random order, labels [N], the number of classes, a seed.
+
+    A label of -1 belongs to an image of none of the clients' classes. classifiers: the server's own heads, by round.
+    """
 
     images: Tensor
     labels: Tensor
     num_classes: int
     seed: int
+    classifiers: Mapping[int, Classifier] = field(default_factory=dict, kw_only=True)
 
     level = "Q0"
 
@@ -37,6 +42,13 @@ class Q0:
     def generator(self) -> torch.Generator:
         """A fresh generator: what one attack draws never moves another attack's draws."""
         return torch.Generator().manual_seed(self.seed)
+
+    def class_means(self, values: Tensor) -> Tensor:
+        """Means of values [N,...] per class -> [C,...]; the mean of all stands in for classes never seen."""
+        labelled = self.labels >= 0
+        means, counts = class_means(values[labelled], self.labels[labelled], self.num_classes)
+        means[counts == 0] = values.mean(0)
+        return means
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class Optimisation(Attack):
     def __init__(
         self,
         *,
-        start: str = "grey",
+        start: str = "ridge",
         steps: int = 200,
         lr: float = 0.05,
         tv: float = 0.3,

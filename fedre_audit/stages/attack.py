@@ -10,7 +10,7 @@ A file appears whole or not at all, and a run that was interrupted goes on at th
 
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from attacks.floors import permuted_view
 from attacks.knowledge import Q3
 from attacks.unmixing.base import Unmixed, recovered_view, unmix
 from fedre_audit.config import AuditConfig
+from fedre_audit.data.base import to_float
 from fedre_audit.federation.view import read_view
 from fedre_audit.models import ClientModel, as_encoder, load_clients
 from fedre_audit.progress import progress
@@ -32,7 +33,7 @@ from fedre_audit.seeding import derive_seed
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.train import CEILING
 from fedre_audit.workers import Workers, forkable
-from knowledge_forms.base import ServerView, Upload
+from knowledge_forms.base import Classifier, ServerView, Upload
 from knowledge_forms.store import read_tensors, write_tensors
 
 DONE = "attacks/complete.json"
@@ -75,12 +76,18 @@ def audited_forms(run: Run) -> list[str]:
 
 def auxiliary(prepared: Prepared) -> tuple[Tensor, Tensor]:
     """The attacker's public images [N,c,h,w] in [0,1] and their labels [N]."""
-    ids = prepared.split.auxiliary
-    return prepared.data.images[ids].float() / 255.0, prepared.data.labels[ids]
+    return to_float(prepared.auxiliary.images), prepared.auxiliary.labels
 
 
-def knowledge_of(run: Run, client: int, model: ClientModel, images: Tensor, labels: Tensor) -> Q3:
-    """What the auditor's worst-case attacker of one client is given."""
+def knowledge_of(
+    run: Run,
+    client: int,
+    model: ClientModel,
+    images: Tensor,
+    labels: Tensor,
+    classifiers: Mapping[int, Classifier] | None = None,
+) -> Q3:
+    """What the auditor's worst-case attacker of one client is given; classifiers: the server's, by round."""
     encoder = as_encoder(model)
     return Q3(
         images=images,
@@ -90,6 +97,7 @@ def knowledge_of(run: Run, client: int, model: ClientModel, images: Tensor, labe
         architecture=model.rebuild,
         encoder=encoder,
         module=encoder,
+        classifiers=classifiers or {},
     )
 
 
@@ -211,7 +219,7 @@ def attack(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
 
     def work(position: int, _: None) -> None:
         client = clients[position]
-        knowledge = knowledge_of(run, client, models[client], images, labels)
+        knowledge = knowledge_of(run, client, models[client], images, labels, views[run.config.form].classifiers)
         own = {form: view.client(client) for form, view in views.items()}
         for _ in attack_client(run, knowledge, own, position):
             pass

@@ -1,13 +1,14 @@
 """What every stage starts from: the data set, its disjoint splits and the clients' parts; the same from one seed."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from fedre_audit.config import AuditConfig
+from fedre_audit.data.auxiliary import SAME, auxiliary_data
 from fedre_audit.data.base import ImageData, load_dataset
 from fedre_audit.data.partition import pathological, practical, split_train_test
 from fedre_audit.data.splits import Split, make_split
@@ -18,11 +19,20 @@ from fedre_audit.seeding import derive_seed
 
 @dataclass(frozen=True)
 class Prepared:
-    """data: all images. split: disjoint ids. parts: per client (train ids, test ids) into `data`."""
+    """data: all images. split: disjoint ids. parts: per client (train ids, test ids) into `data`.
+
+    elsewhere: the attacker's images where they are not the split's, in the shape and class numbers of `data`.
+    """
 
     data: ImageData
     split: Split
     parts: list[tuple[np.ndarray, np.ndarray]]
+    elsewhere: ImageData | None = None
+
+    @cached_property
+    def auxiliary(self) -> ImageData:
+        """The attacker's images; a label of -1 belongs to none of the clients' classes."""
+        return self.data.subset(self.split.auxiliary) if self.elsewhere is None else self.elsewhere
 
     def client_data(self) -> list[ClientData]:
         """Each client's private images: what it trains and is tested on."""
@@ -55,9 +65,12 @@ def prepare(config: AuditConfig, *, quiet: bool = False) -> Prepared:
     split = make_split(
         data,
         private=config.private_images,
-        auxiliary=config.auxiliary_images,
+        auxiliary=config.auxiliary_images if config.auxiliary == SAME else None,
         evaluation=config.auxiliary_images // 4,
         seed=config.seed,
+    )
+    elsewhere = auxiliary_data(
+        data, split, config.auxiliary, count=config.auxiliary_images, seed=config.seed, load=load
     )
     rng = np.random.RandomState(derive_seed(config.seed, "partition") % 2**32)
     labels = data.labels[split.private].numpy()
@@ -72,4 +85,5 @@ def prepare(config: AuditConfig, *, quiet: bool = False) -> Prepared:
             rng=rng,
         )
     ids = split.private.numpy()
-    return Prepared(data, split, [(ids[train], ids[test]) for train, test in split_train_test(parts, labels, rng)])
+    clients = [(ids[train], ids[test]) for train, test in split_train_test(parts, labels, rng)]
+    return Prepared(data, split, clients, elsewhere)

@@ -31,6 +31,7 @@ from fedre_audit.audit.scoring import (
     private_images,
 )
 from fedre_audit.audit.truth import Contribution, Targets, Truth, by_class, make_targets
+from fedre_audit.data.base import to_float
 from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
 from fedre_audit.stages.attack import STREAMED, UNMIXING, client_file, read_unmixed
@@ -80,8 +81,8 @@ class Case:
     @cached_property
     def floors(self) -> dict[str, Tensor]:
         """What the attackers who ignore the upload answer: name -> [n,c,h,w]."""
-        ids = self.prepared.split.auxiliary
-        images, labels = private_images(self.prepared.data.images, ids), self.prepared.data.labels[ids]
+        public = self.prepared.auxiliary
+        images, labels = to_float(public.images), public.labels
         return floor_images(self.view, images, labels, derive_seed(self.run.config.seed, "floor", client=self.client))
 
     @cached_property

@@ -8,12 +8,18 @@ from torch import nn
 
 from attacks.base import ATTACKS
 from attacks.knowledge import LEVELS, Q0, Q3
-from knowledge_forms.base import ServerView, Upload
+from knowledge_forms.base import Classifier, ServerView, Upload
 from knowledge_forms.errors import AuditError
 
 SHAPES = [(1, 12, 12), (3, 8, 10)]
 CLASSES = 4
-SMALL = {"decoder": {"steps": 8}}  # budgets of the heavy attacks, so that the contract stays cheap
+SMALL = {  # budgets of the heavier attacks, so that the contract stays cheap
+    "decoder": {"steps": 8},
+    "optimisation": {"steps": 8},
+    "corrector": {"steps": 8},
+    "shadow": {"steps": 8},
+    "random_features_ridge": {"features": 64},
+}
 
 
 class Flatten(nn.Module):
@@ -33,7 +39,15 @@ def knowledge(shape, count: int = 60, seed: int = 0) -> Q3:
         architecture=Flatten,
         encoder=Flatten(),
         module=Flatten(),
+        classifiers=classifiers(shape),
     )
+
+
+def classifiers(shape) -> dict[int, Classifier]:
+    """What the server broadcast in two rounds."""
+    generator = torch.Generator().manual_seed(3)
+    width = shape[0] * shape[1] * shape[2]
+    return {r: Classifier(torch.randn(CLASSES, width, generator=generator), torch.zeros(CLASSES)) for r in range(2)}
 
 
 def view(shape, rows: int = 3, client: int = 5) -> ServerView:
@@ -79,12 +93,12 @@ def test_unfitted_and_below_level_are_refused(name):
     with pytest.raises(AuditError, match="not fitted"):
         ATTACKS[name]().reconstruct(view(SHAPES[0]))
     full = knowledge(SHAPES[0])
-    least = Q0(full.images, full.labels, CLASSES, 0)
+    least = Q0(full.images, full.labels, CLASSES, 0, classifiers=full.classifiers)
     if ATTACKS[name].level != "Q0":
         with pytest.raises(AuditError, match="needs threat level"):
             ATTACKS[name]().fit(least)
     else:
-        assert ATTACKS[name]().fit(least).reconstruct(view(SHAPES[0])).images.shape[0] == 3
+        assert ATTACKS[name](**SMALL.get(name, {})).fit(least).reconstruct(view(SHAPES[0])).images.shape[0] == 3
 
 
 @pytest.mark.parametrize("name", [name for name in ATTACKS if not ATTACKS[name].uses_upload])
