@@ -93,7 +93,9 @@ def gauge(
         only = len(marks) == 1
         anchor = "middle" if only else ("end", "start")[place]
         parts += [_text(mark, 78, name, anchor), _text(mark, 95, fmt(number), anchor, "label strong")]
-    parts.append(_text(98, 78 if len(marks) < 2 else 14, "leaks more →", "end", "label faint"))
+    # Where the form stands far right its own name needs the room.
+    place_of_arrow = (2, 14, "start") if x > 50 else (98, 14, "end")
+    parts.append(_text(place_of_arrow[0], place_of_arrow[1], "leaks more →", place_of_arrow[2], "label faint"))
     band = f", 95 % interval {fmt(lo)} to {fmt(hi)}" if lo is not None and hi is not None else ""
     desc = f"Floor {fmt(floor)}, this form {fmt(value)}{band}, ceiling {fmt(ceiling)} {unit}. Right leaks more."
     return _svg("Floor, this form and ceiling on one scale", desc, "".join(parts), 104, "gauge")
@@ -207,7 +209,8 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, title: str, x_la
             f'<rect x="{px(left):.2f}%" y="{top + height - tall:.1f}" width="{px(right) - px(left):.2f}%" '
             f'height="{tall:.1f}" class="bin {kind}"/>'
         )
-        parts.append(_text((px(left) + px(right)) / 2, top + height - tall - 4, str(count)))
+        if len(counts) <= 12 or count == most:
+            parts.append(_text((px(left) + px(right)) / 2, top + height - tall - 4, str(count)))
     parts.append(_line(4, top + height, 96, top + height, "grid"))
     if low < 0 < high:
         parts.append(_line(px(0), top - 8, px(0), top + height, "floor dashed"))
