@@ -23,7 +23,7 @@ from fedre_audit.federation.client import (
     run_epochs,
 )
 from fedre_audit.models.base import ClientModel
-from fedre_audit.seeding import generator
+from fedre_audit.seeding import derive_seed, generator
 
 WARM_UP = 3  # eager steps of each batch size before it is captured, as CUDA graphs ask for
 
@@ -98,15 +98,18 @@ class LocalClient:
         correct = count_correct(self.model, own.test_images, own.test_labels, bf16=self.bf16)
         if not present:
             return Outcome(correct)
-        loss = run_epochs(
-            self._step,
-            self.model,
-            len(own.images),
-            epochs=config.local_epochs,
-            batch_size=config.batch_size,
-            shuffle=config.shuffle,
-            generator=generator(config.seed, "loader", round=round_, client=self.number),
-        )
+        # Dropout draws from torch's own generators alone: seeded here, and left as they were found.
+        with torch.random.fork_rng(devices=[own.images.device] if own.images.is_cuda else []):
+            torch.manual_seed(derive_seed(config.seed, "dropout", round=round_, client=self.number))
+            loss = run_epochs(
+                self._step,
+                self.model,
+                len(own.images),
+                epochs=config.local_epochs,
+                batch_size=config.batch_size,
+                shuffle=config.shuffle,
+                generator=generator(config.seed, "loader", round=round_, client=self.number),
+            )
         return Outcome(correct, loss, represent_all(self.model, own.images, bf16=self.bf16))
 
 
