@@ -16,7 +16,7 @@ class AuditConfig:
     form: str = "entangled"
     """knowledge form to audit: raw, prototype or entangled"""
     dataset: str = "mnist5k"
-    """mnist5k, cifar10, tinyimagenet, or imagefolder:PATH (a folder, .tar, .tar.gz or .zip of class folders)"""
+    """mnist5k, fashionmnist, cifar10, cifar100, tinyimagenet, or imagefolder:PATH (class folders, or an archive)"""
     data_root: str | None = None
     """where data sets are found; default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit"""
     preset: Literal["quick", "small"] = "quick"
