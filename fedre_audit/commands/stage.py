@@ -21,7 +21,8 @@ def run(command: str, arguments: Sequence[str]) -> int:
 
     found = existing_run(path)
     pipeline.set_up_torch(found.config)
+    prepared = pipeline.prepare(found.config)  # before anything is removed: missing data lose nothing
     with lock_run(path):
         found.clear(command)
-        pipeline.run_stage(command, found, None, {}, quiet=False)
+        pipeline.run_stage(command, found, prepared, {}, quiet=False)
     return 0
