@@ -20,9 +20,11 @@ def declared_attacks(everywhere: list[str]) -> list[str]:
 
 
 def is_declared(row: Mapping[str, Any], declaration: Mapping[str, Any]) -> bool:
-    """Whether the verdict may rest on a row of the audited form."""
+    """Whether the verdict may rest on a row: the longest stream in every slice, one round beside it whole alone."""
+    whole = row["slice"] == "all"
     return (
-        row["form"] == declaration["form"]
+        (whole or row["stream"] == declaration["stream"])
+        and row["form"] == declaration["form"]
         and row["attack"] in declaration["attacks"]
         and (row["metric"], row["target"]) in (PRIMARY, RETRIEVAL, CLASS_TARGET)
         and row["slice"] in declaration["slices"]

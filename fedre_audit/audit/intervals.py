@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 MIN_CLIENTS = 4
 Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ def t_interval(values: Floats) -> tuple[float, float] | None:
     """
     if len(values) < 2:
         return None
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    half = special.stdtrit(len(values) - 1, 0.975) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean() - half), float(values.mean() + half)
 
 
@@ -59,7 +59,7 @@ def p_above_zero(values: Floats) -> float | None:
     error = values.std(ddof=1) / np.sqrt(len(values))
     if error == 0:
         return 0.0 if values.mean() > 0 else 1.0
-    return float(stats.t.sf(values.mean() / error, len(values) - 1))
+    return float(special.stdtr(len(values) - 1, -values.mean() / error))
 
 
 def estimate(values: Floats, rows: Ints, clients: Ints) -> Estimate:

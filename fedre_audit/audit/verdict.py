@@ -8,15 +8,18 @@ Source: Holm 1979, Scand. J. Statist. 6(2):65-70.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from scipy import stats
 
+Unit = tuple[str, int, str]
 ALPHA = 0.05
 POWER = 0.8
 BLIND_DB = 3.0
 """Where even a gain of this many dB would have gone unseen, absence of leakage is not claimed."""
+WEIGHTS = {"all": 4.0, "n1": 4.0, "n2-5": 4.0}
+"""Shares of the level on the longest stream; every other slice has 1, and all single clients together have 1."""
 PRIMARY = ("psnr", "members")
 RETRIEVAL = ("retrieval_top1", "members")
 CLASS_TARGET = ("psnr", "class_mean")
@@ -29,22 +32,38 @@ RULES = {
     "NO_IMAGE_LEAKAGE_FOUND": "Competence passed, every declared attack could be judged, and none met the rules of "
     "class or sample level.",
 }
-Unit = tuple[str, int, str]
 
 
-def holm(p_values: Mapping[Any, float], alpha: float = ALPHA) -> set[Any]:
+def holm(p_values: Mapping[Any, float], weights: Mapping[Any, float] | None = None, alpha: float = ALPHA) -> set[Any]:
     """Keys whose hypothesis is rejected by Holm's step-down procedure at family-wise level `alpha`.
+
+    weights: shares of the level, fixed beforehand (default: all equal).
 
     >>> sorted(holm({"a": 0.01, "b": 0.03, "c": 0.04}))
     ['a']
+    >>> sorted(holm({"a": 0.03, "b": 0.04}, {"a": 9, "b": 1}))
+    ['a', 'b']
     """
+    weight = {key: 1.0 if weights is None else weights[key] for key in p_values}
     rejected: set[Any] = set()
-    ordered = sorted(p_values.items(), key=lambda item: item[1])
-    for i, (key, p) in enumerate(ordered):
-        if p > alpha / (len(ordered) - i):
+    left = sum(weight.values())
+    for key in sorted(p_values, key=lambda key: p_values[key] / weight[key]):
+        if p_values[key] > alpha * weight[key] / left:
             break
         rejected.add(key)
+        left -= weight[key]
     return rejected
+
+
+def weights_of(units: Collection[Unit]) -> dict[Unit, float]:
+    """Shares of the level by unit: most of it goes where leaks are known to be, the whole and the tiny classes."""
+    clients = sum(unit[2].startswith("client ") for unit in units)
+    longest = max((unit[1] for unit in units), default=1)
+    return {
+        unit: WEIGHTS[unit[2]] if unit[1] == longest and unit[2] in WEIGHTS
+        else 1.0 / clients if unit[2].startswith("client ") else 1.0
+        for unit in units
+    }  # fmt: skip
 
 
 def unit_of(row: Mapping[str, Any]) -> Unit:
@@ -85,14 +104,17 @@ def sample_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
     return _largest(*(row["gain"][floor]["p"] for row in (image, pick) for floor in ("best", "permuted")))
 
 
-def detectable_gain(row: Mapping[str, Any], tests: int) -> float | None:
-    """Smallest true gain over the best floor that the row would have shown with power 0.8, in the row's unit."""
+def detectable_gain(row: Mapping[str, Any], share: float) -> float | None:
+    """Smallest true gain over the best floor that the row would have shown with power 0.8, in the row's unit.
+
+    share: of the level that the row's unit has at the first step of the correction.
+    """
     interval = row["gain"]["best"]["ci95"]
     df = (row["n_clusters"] if row["interval_unit"] == "client" else row["n_rows"]) - 1
     if interval is None or None in interval or df < 1:
         return None
     error = (interval[1] - interval[0]) / 2 / stats.t.ppf(0.975, df)
-    return float((stats.t.ppf(1 - ALPHA / max(tests, 1), df) + stats.t.ppf(POWER, df)) * error)
+    return float((stats.t.ppf(1 - ALPHA * share, df) + stats.t.ppf(POWER, df)) * error)
 
 
 def name_of(unit: Unit) -> str:
@@ -109,6 +131,8 @@ def name_of(unit: Unit) -> str:
 def problems(scores: Mapping[str, Any]) -> Iterator[str]:
     """Why no absence of leakage can be claimed."""
     units = declared(scores)
+    weights = weights_of(units)
+    total = sum(weights.values())
     if not any(PRIMARY in rows for rows in units.values()):
         yield "nothing was declared to be tested"
     for unit, rows in units.items():
@@ -116,7 +140,7 @@ def problems(scores: Mapping[str, Any]) -> Iterator[str]:
             if unit[2] == "all" and row["status"] != "ok":
                 yield f"{name_of(unit)} is {row['status'].replace('_', ' ')} ({row['reason']})"
         if unit[2] == "all" and PRIMARY in rows and rows[PRIMARY]["status"] == "ok":
-            blind = detectable_gain(rows[PRIMARY], len(units))
+            blind = detectable_gain(rows[PRIMARY], weights[unit] / total)
             if blind is None:
                 yield f"{name_of(unit)} has too little data for an interval"
             elif blind > BLIND_DB:
@@ -147,14 +171,15 @@ def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
     first = next((rows[PRIMARY] for rows in units.values() if PRIMARY in rows), scores["rows"][0])
     of_class = {unit: p for unit, rows in units.items() if (p := class_p(rows)) is not None}
     of_sample = {unit: p for unit, rows in units.items() if (p := sample_p(rows)) is not None}
-    seen = holm(of_class)
-    identified = holm(of_sample) & seen
+    weights = weights_of(units)
+    seen = holm(of_class, weights)
+    identified = holm(of_sample, weights) & seen
     thresholds = {
         "alpha": ALPHA,
-        "correction": "Holm",
+        "correction": "Holm, weighted",
         "power": POWER,
         "largest_blind_gain_db": BLIND_DB,
-        "declared": [name_of(unit) for unit in units],
+        "declared": {name_of(unit): round(weight, 4) for unit, weight in weights.items()},
         "class_level_tests": len(of_class),
         "sample_level_tests": len(of_sample),
     }
@@ -171,7 +196,8 @@ def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
     reasons = list(problems(scores))
     if reasons:
         return block("NOT_ASSESSED", f"Not assessed: {'; '.join(reasons)}.", None, first, thresholds)
-    gains = [detectable_gain(rows[PRIMARY], len(units)) for u, rows in units.items() if u[2] == "all"]
+    total = sum(weights.values())
+    gains = [detectable_gain(rows[PRIMARY], weights[u] / total) for u, rows in units.items() if u[2] == "all"]
     blind = max(gain for gain in gains if gain is not None)
     sentence = (
         f"No image leakage found in {form} uploads: no declared attack beat its floors. Gains below {blind:.2f} dB "

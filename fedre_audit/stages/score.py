@@ -40,13 +40,14 @@ SLICED = ("psnr", "retrieval_top1")
 Parts = list[tuple[Run, Prepared]]
 
 
-def declare(run: Run, clients: list[int]) -> dict[str, Any]:
-    """The declaration: made from the configuration before any answer is opened."""
+def declare(run: Run, clients: list[int], stream: int) -> dict[str, Any]:
+    """The declaration: made before any answer is opened. stream: rounds of the longest stream that was unmixed."""
     names = list(run.config.attacks or ())
     everywhere = [n for n in names if (b := budget_of(run.config, n)).clients is None and b.rows is None]
     return {
         "form": run.config.form,
         "attacks": declared_attacks(everywhere or names),
+        "stream": stream,
         "slices": ["all", *SLICES, *(f"client {client}" for client in clients)],
     }
 
@@ -113,12 +114,13 @@ def write_csv(path: Path, tables: list[FormAttack]) -> None:
 
 
 def unmixing_block(run: Run, view: ServerView, offset: int) -> list[dict[str, Any]]:
-    """What unmixing could and could not do, client by client."""
+    """What unmixing could and could not do, client by client; its true error where there is truth."""
     if view.form != STREAMED:
         return []
     found: list[dict[str, Any]] = []
-    truth = read_truth(run.path, view.form)
+    truth = read_truth(run.path, view.form) if (run.path / "truth" / view.form).is_dir() else {}
     for client in view.clients:
+        contribution = truth.get((client, view.client(client).latest.round))
         recovered, meta = read_unmixed(run, view, client)
         classes = (
             int((view.client(client).latest.label_encoding.sum(0) > 0).sum())
@@ -128,15 +130,15 @@ def unmixing_block(run: Run, view: ServerView, offset: int) -> list[dict[str, An
         found.append(
             {"client": offset + client, "rounds": meta["rounds"], "classes": classes, "rank": meta["rank"],
              "condition": meta["condition"], "predicted_error": meta["predicted_error"], "null_gap": meta["null_gap"],
-             "validated": meta["status"] == "validated", "reason": meta["reason"],
-             "true_error": true_error(recovered, truth[client, view.client(client).latest.round])}
+             "recovered": recovered is not None, "validated": meta["status"] == "validated", "reason": meta["reason"],
+             "true_error": true_error(recovered, contribution)}
         )  # fmt: skip
     return found
 
 
-def true_error(recovered: ServerView | None, contribution: Contribution) -> float | None:
-    """Relative error of recovered prototypes; None where there are none, or not of exactly the classes held."""
-    if recovered is None:
+def true_error(recovered: ServerView | None, contribution: Contribution | None) -> float | None:
+    """Relative error of recovered prototypes; None without them or truth, or where the classes differ."""
+    if recovered is None or contribution is None:
         return None
     classes = recovered.latest.label_encoding.argmax(1)
     if not torch.equal(classes, contribution.classes):
@@ -173,7 +175,11 @@ def score(
     views = [read_view(one.path, config.form) for one, _ in parts]
     offsets = [seed * (config.clients or 0) for seed in range(len(parts))]
     clients = [offset + client for offset, view in zip(offsets, views, strict=True) for client in view.clients]
-    declaration = declare(run, clients)
+    unmixed = [
+        u for (one, _), view, at in zip(parts, views, offsets, strict=True) for u in unmixing_block(one, view, at)
+    ]
+    stream = max((u["rounds"] for u in unmixed if u["recovered"]), default=1)
+    declaration = declare(run, clients, stream)
     images, labels = auxiliary(prepared)
     evaluator = train_evaluator(images, labels, len(prepared.data.classes), config.seed)
     tables = [t for form in audited_forms(run) for t in score_form(parts, form, evaluator, quiet)]
@@ -212,8 +218,7 @@ def score(
         },
         "federation": federation_block(parts[0][0], views[0]),
         "rows": rows,
-        "unmixing": [u for (one, _), view, at in zip(parts, views, offsets, strict=True)
-                     for u in unmixing_block(one, view, at)],
+        "unmixing": unmixed,
         "disclosures": [d | {"client": at + d["client"]} for view, at in zip(views, offsets, strict=True)
                         for d in disclosures(view)],
         "bounds": noise_free_bounds(parts[0][0], rows, images, labels),
