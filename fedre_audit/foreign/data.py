@@ -64,7 +64,8 @@ def gather(
     split = Split(torch.arange(private), ids[:auxiliary], ids[auxiliary:], dropped)
     nobody = np.empty(0, dtype=np.int64)
     rows = truth.rows if truth else dict.fromkeys(range(len(found.ids)), nobody)
-    return Prepared(data, split, [(rows[client], nobody) for client in range(len(found.ids))])
+    parts = [(rows[client], nobody) for client in range(len(found.ids))]
+    return Prepared(data=data, split=split, parts=parts)
 
 
 def _draw(config: ForeignConfig, public: ImageData, truth: ForeignTruth | None) -> tuple[Tensor, int]:

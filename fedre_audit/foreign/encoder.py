@@ -15,6 +15,8 @@ from knowledge_forms.header import read_arrays, read_header
 
 TOLERANCE = 1e-4
 """Relative; an image's representation may differ this much between batch sizes by rounding alone."""
+MODAL = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
+"""Modules that answer differently in train mode."""
 # What a forward pass raises on images it was not made for.
 MISFIT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
 
@@ -88,8 +90,8 @@ def load_encoder(
 def probe(encoder: nn.Module, image_shape: ImageShape, width: int, where: str) -> list[str]:
     """Size, channels, width, mode, determinism, gradient of an encoder; notes, or AuditError where it cannot serve."""
     notes = []
-    if any(module.training for module in encoder.modules()):
-        notes.append(f"{where}: left in train mode; asked in eval mode, as uploads are made")
+    if any(module.training and isinstance(module, MODAL) for module in encoder.modules()):
+        notes.append("left in train mode; asked in eval mode, as uploads should be made")
     images = torch.rand(4, *image_shape, generator=torch.Generator().manual_seed(0))
     size = "x".join(map(str, image_shape))
     with evaluating(encoder):
@@ -103,10 +105,10 @@ def probe(encoder: nn.Module, image_shape: ImageShape, width: int, where: str) -
                 "it was trained on, or let the factory convert them"
             ) from error
     if isinstance(shape, tuple | list):
-        notes.append(f"{where}: returns {len(shape)} things; the first is taken as the representation")
+        notes.append(f"returns {len(shape)} things; the first is taken as the representation")
         shape = shape[0]
     if isinstance(shape, Tensor) and shape.ndim != 2:
-        notes.append(f"{where}: returns {['N', *shape.shape[1:]]}; flattened".replace("'", ""))
+        notes.append(f"returns [N, {', '.join(map(str, shape.shape[1:]))}]; flattened")
     if answer.shape != (4, width):
         raise AuditError(
             f"{where} turns an image {size} into {answer.shape[-1]} numbers, the uploads have {width}; "
@@ -122,7 +124,7 @@ def probe(encoder: nn.Module, image_shape: ImageShape, width: int, where: str) -
             f"{where} answers an image differently in another batch; let its normalisation use stored statistics"
         )
     if bool((answer - answer[:1]).abs().max() <= TOLERANCE * scale):
-        notes.append(f"{where}: answers different images alike; is it trained, are these its weights?")
+        notes.append("answers different images alike; is it trained, are these its weights?")
     probing = images[:1].requires_grad_()
     modes = [(module, module.training) for module in encoder.modules()]
     encoder.eval()
@@ -130,5 +132,5 @@ def probe(encoder: nn.Module, image_shape: ImageShape, width: int, where: str) -
     for module, training in modes:
         module.training = training
     if not followed:
-        notes.append(f"{where}: no gradient reaches the images; attacks that need one cannot run")
+        notes.append("no gradient reaches the images; attacks that need one cannot run")
     return notes

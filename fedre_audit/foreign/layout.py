@@ -39,7 +39,8 @@ def lay_out(run: Run, found: ForeignUploads, truth: ForeignTruth | None, models:
     if models:
         save_clients(run.path, models)
     unknown = {"weighted": None, "unweighted": None}
-    History([{"round": 0, "accuracy": unknown, "traffic": newest_traffic(found)}]).write(run.path)
+    row = {"round": 0, "participants": list(range(len(found.ids))), "collapsed": [], "accuracy": unknown}
+    History([{**row, "traffic": newest_traffic(found)}]).write(run.path)
     cuda = run.config.device != "cpu" and torch.cuda.is_available()
     known = {"seed": run.config.seed, "config_sha256": run.sha256, "device": "cuda" if cuda else "cpu"}
     run.write_json(MANIFEST, {"versions": versions(), **known})

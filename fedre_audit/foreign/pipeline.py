@@ -7,6 +7,7 @@ uploads/raw, truth/    made here from truth and encoder: the ceiling, and what t
 import hashlib
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -80,7 +81,8 @@ def load_encoders(
         load_encoder(config.encoder, config.weights, client, prepared.data.shape, found.classes, found.feature_width)
         for client in found.ids
     ]
-    notes = [note for _, noted in loaded for note in noted]
+    counts = Counter(note for _, noted in loaded for note in noted)
+    notes = [f"--encoder {config.encoder} of {count} clients: {note}" for note, count in counts.items()]
     if config.weights is None:
         notes.append("no --weights: the encoders are as the factory makes them")
     return [model for model, _ in loaded], notes

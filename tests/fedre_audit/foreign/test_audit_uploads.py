@@ -1,0 +1,184 @@
+"""The audit of recorded uploads: the independent loop scores like the engine, and each report claims what it can."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fedre_audit.cli import main
+from fedre_audit.config import AuditConfig, resolve
+from fedre_audit.federation.client import as_float
+from fedre_audit.federation.view import read_view
+from fedre_audit.foreign.config import ForeignConfig
+from fedre_audit.foreign.data import gather, read_auxiliary
+from fedre_audit.foreign.layout import lay_out
+from fedre_audit.foreign.pipeline import load_encoders
+from fedre_audit.foreign.truth import read_truth_folder
+from fedre_audit.foreign.uploads import read_uploads
+from fedre_audit.models import build_clients, load_clients
+from fedre_audit.models.store import state_arrays
+from fedre_audit.pipeline import set_up_torch
+from fedre_audit.record import Recorder, Truth
+from fedre_audit.runs import Run, open_run
+from fedre_audit.stages.prepare import prepare
+from fedre_audit.stages.train import train
+from knowledge_forms.store import write_tensors
+from tests.fedre_audit.foreign.encoders import WIDTH
+
+ROOT = Path(__file__).resolve().parents[3]
+ENCODER = "tests.fedre_audit.foreign.encoders:engine"
+CONFIG = resolve(
+    AuditConfig(
+        family="fedavg_cnn", clients=4, rounds=4, private_images=240, auxiliary_images=100, feature_width=WIDTH,
+        shuffle=False, alpha=1.0, attacks=["ridge"], workers=1, precision="fp32",
+    )
+)  # fmt: skip
+
+
+def plain_loop():
+    spec = importlib.util.spec_from_file_location("plain_loop", ROOT / "examples" / "plain_loop.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """One federation twice: by the engine, and by the example's loop with the same models, data and weights."""
+    folder = tmp_path_factory.mktemp("foreign")
+    set_up_torch(CONFIG)
+    prepared = prepare(CONFIG)
+    run = open_run(folder / "engine", CONFIG)
+    train(run, prepared, quiet=True)
+    clients = prepared.client_data()
+    view = read_view(run.path, "entangled")
+    weights = {(u.client, u.round): u.label_encoding[0][u.label_encoding[0] > 0] for u in view.uploads}
+    models = build_clients("fedavg_cnn", 4, prepared.data.shape, 10, WIDTH, CONFIG.seed)
+    plain_loop().federate(
+        models,
+        [(as_float(own.images), own.labels) for own in clients],
+        CONFIG.rounds,
+        Recorder(folder / "loop", system="fedre", form="entangled", mechanism="RAP", classes=10),
+        lambda client, round_, n: weights[client, round_],
+        CONFIG.lr, CONFIG.batch_size, CONFIG.server_lr,
+    )  # fmt: skip
+    for client, (own, model) in enumerate(zip(clients, load_clients(run.path), strict=True)):
+        Truth(folder / "truth").images(client, own.images, own.labels)
+        write_tensors(folder / f"weights-{client}.safetensors", state_arrays(model.encoder), {})
+    return folder
+
+
+def audit(folder: Path, uploads: str, out: str, *options: str) -> dict:
+    common = ["--out", str(folder / out), "--quiet", "--auxiliary-images", "200"]
+    assert main(["--uploads", str(folder / uploads), *common, *options]) == 0
+    assert (folder / out / "report.html").stat().st_size > 1000
+    return json.loads((folder / out / "scores.json").read_text())
+
+
+def everything(folder: Path) -> list[str]:
+    weights = str(folder / "weights-{client}.safetensors")
+    return ["--auxiliary", "mnist5k", "--truth", str(folder / "truth"), "--encoder", ENCODER, "--weights", weights]
+
+
+def test_the_loop_of_the_example_records_what_the_engine_records(recorded):
+    engine, loop = read_view(recorded / "engine", "entangled"), {}
+    from knowledge_forms.store import read_folder
+
+    for _, entries, meta in read_folder(recorded / "loop" / "entangled"):
+        assert meta["feature_width"] == WIDTH
+        loop |= entries
+    assert set(loop) == {(upload.client, upload.round) for upload in engine.uploads}
+    for upload in engine.uploads:
+        arrays = loop[upload.client, upload.round]
+        np.testing.assert_allclose(arrays["representation"], upload.representation.numpy(), atol=1e-5)
+
+
+def test_with_everything_both_recordings_score_the_same(recorded):
+    found = [audit(recorded, uploads, f"all-{i}", *everything(recorded))
+             for i, uploads in enumerate(("loop", "engine/uploads"))]  # fmt: skip
+    rows = [{tuple(row[k] for k in ("form", "attack", "stream", "target", "slice", "metric")): row["value"]
+             for row in scores["rows"]} for scores in found]  # fmt: skip
+    assert rows[0].keys() == rows[1].keys()
+    assert ("entangled", "ridge", 1, "members", "all", "psnr") in rows[0]
+    assert ("raw", "ridge", 1, "members", "all", "psnr") in rows[0]
+    for key, value in rows[0].items():
+        assert value == pytest.approx(rows[1][key], abs=1e-6, rel=1e-6), key
+    assert found[0]["verdict"]["numbers"]["ceiling"] is not None
+    assert found[0]["dataset"]["duplicates_dropped"] >= found[0]["dataset"]["private"]
+    notes = json.loads((recorded / "all-0" / "foreign.json").read_text())["notes"]
+    assert not any("differs by" in note for note in notes), notes
+
+
+def test_uploads_alone_claim_unmixing_and_disclosures(recorded, capsys):
+    scores = audit(recorded, "loop", "alone")
+    assert scores["rows"] == scores["flags"] == scores["bounds"] == []
+    assert scores["verdict"]["level"] == "NOT_ASSESSED"
+    assert "add --truth, --auxiliary, --encoder" in scores["verdict"]["sentence"]
+    assert [u["client"] for u in scores["unmixing"]] == [0, 1, 2, 3]
+    assert all(u["predicted_error"] is not None for u in scores["unmixing"])
+    assert {d["kind"] for d in scores["disclosures"]} >= {"class_set"}
+    assert "verdict: NOT_ASSESSED" in capsys.readouterr().out
+
+
+def test_encoder_without_truth_reconstructs_and_scores_nothing(recorded):
+    weights = str(recorded / "weights-{client}.safetensors")
+    options = ["--auxiliary", "mnist5k", "--encoder", ENCODER, "--weights", weights]
+    scores = audit(recorded, "loop", "encoder", *options)
+    assert scores["rows"] == scores["flags"] == []
+    assert "add --truth" in scores["verdict"]["sentence"]
+    assert "--encoder" not in scores["verdict"]["sentence"]
+    assert list((recorded / "encoder" / "reconstructions").glob("ridge-client-000-newest-row-00.png"))
+    assert not (recorded / "encoder" / "truth").exists()
+
+
+def test_truth_without_encoder_flags_and_scores_nothing(recorded):
+    scores = audit(recorded, "loop", "truth-only", "--truth", str(recorded / "truth"))
+    assert scores["rows"] == []
+    assert scores["dataset"]["private"] > 0
+    assert "add --auxiliary, --encoder" in scores["verdict"]["sentence"]
+    assert not (recorded / "truth-only" / "attacks" / "entangled" / "ridge").exists()
+
+
+def test_an_encoder_that_did_not_make_the_uploads_is_noticed(recorded, tmp_path):
+    config = ForeignConfig(str(recorded / "loop"), truth=str(recorded / "truth"), auxiliary="mnist5k", encoder=ENCODER)
+    found = read_uploads(Path(config.uploads))
+    truth = read_truth_folder(Path(config.truth), found)
+    prepared = gather(config, found, truth, read_auxiliary(config, found))
+    models, notes = load_encoders(config, found, prepared)
+    assert any("no --weights" in note for note in notes)
+    said = lay_out(Run(tmp_path, CONFIG), found, truth, models)
+    assert len(said) == 4
+    assert "client 0: its newest upload differs by" in said[0]
+
+
+def test_dry_run_prints_the_plan_and_clients_with_their_own_numbers(tmp_path, capsys):
+    recorder = Recorder(tmp_path / "u", system="mine", form="prototype", classes=10)
+    for client in (12, 40):
+        recorder.upload(client, 3, representation={1: torch.rand(4), 7: torch.rand(4)})
+    assert main(["--uploads", str(tmp_path / "u"), "--dry-run"]) == 0
+    out = capsys.readouterr().out
+    assert "prototype of 2 clients, 1 rounds, width 4, 10 classes, without broadcasts" in out
+    assert "0 is your 12, 1 is your 40" in out
+    assert "prototype uploads are not mixed" in out
+
+
+@pytest.mark.parametrize(
+    ("named", "options"),
+    [
+        ("--encoder needs --auxiliary", ["--encoder", ENCODER]),
+        ("--weights needs --encoder", ["--weights", "w.safetensors"]),
+        ("holds no raw uploads", ["--form", "raw"]),
+        ("--truth nowhere is no folder", ["--truth", "nowhere"]),
+        ("unknown form 'x'", ["--form", "x"]),
+        ("unknown attack 'x'", ["--attacks", "x"]),
+    ],
+)
+def test_bad_options_are_one_sentence(tmp_path, capsys, named, options):
+    Recorder(tmp_path / "u", system="mine", form="prototype", classes=10).upload(
+        0, 0, representation={1: torch.rand(4)}
+    )
+    assert main(["--uploads", str(tmp_path / "u"), "--out", str(tmp_path / "run"), *options]) == 2
+    assert named in capsys.readouterr().err
