@@ -1,8 +1,8 @@
 """Corrector: start at a decoder's image and take a few gradient steps that mend its representation (white box).
 
-Minimises ||f(x) - z||^2 / s^2 + weight mean((x - D(z))^2), s^2 the spread of auxiliary representations. Like the
-penalty of ridge the weight is chosen on auxiliary pairs that the decoder was not fitted on, and where no weight beats
-the decoder alone it is left alone: the corrector is then that decoder.
+Minimises ||f(x) - z||^2 / s^2 + weight mean((x - D(z))^2) + tv TV(x), s^2 the spread of auxiliary representations; the
+last term because steps along an encoder's gradient leave noise that no natural image has. The weight is chosen on
+auxiliary pairs that the decoder was not fitted on, and where none beats the decoder alone it is left alone.
 """
 
 from dataclasses import replace
@@ -31,12 +31,14 @@ class Corrector(Attack):
         *,
         decoder: str = "ridge",
         steps: int = 60,
-        lr: float = 0.01,
-        weights: tuple[float, ...] = (1.0, 10.0, 100.0),
+        lr: float = 0.05,
+        tv: float = 0.3,
+        weights: tuple[float, ...] = (0.3, 1.0, 10.0),
     ) -> None:
         self.decoder = decoder
         self.steps = steps
         self.lr = lr
+        self.tv = tv
         self.weights = weights
 
     def _fit(self, knowledge: Q0) -> None:
@@ -64,7 +66,7 @@ class Corrector(Attack):
 
     def _correct(self, z: Tensor, guess: Tensor, weight: float) -> Tensor:
         found, _ = optimise(
-            self.module_, z, guess, steps=self.steps, lr=self.lr, l2=weight, centre=guess, scale=self.scale_
+            self.module_, z, guess, steps=self.steps, lr=self.lr, tv=self.tv, l2=weight, centre=guess, scale=self.scale_
         )
         return found
 

@@ -3,11 +3,11 @@
 After PCAT (Gao & Zhang, USENIX Security 2023): labelled public images, a pseudo-client trained with cross-entropy
 through the sequence of server classifiers, and a decoder on its representations. Client and pseudo-client agree only
 on what those classifiers look at, so the decoder reads the representation in their row space and nowhere else. How
-much of it carries over to an encoder never seen is asked of a second pseudo-client: the penalty of the decoder is the
-one that reads the other's representations best, up to one so strong that it answers with the mean image.
+much of it carries over to an encoder never seen is asked of a second pseudo-client, of another architecture and on its
+own images: the penalty of the decoder is the one that reads the stranger best, up to where only the mean image is left.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -19,18 +19,25 @@ from attacks.ridge import ridge
 from knowledge_forms.base import Classifier, Upload
 from knowledge_forms.errors import AuditError
 
-PENALTIES = (0.1, 1.0, 10.0, 100.0, 1e4)
+PENALTIES = (1.0, 10.0, 100.0, 1e4)  # a real client is stranger than the stranger, so not below 1
 
 
-class PseudoEncoder(nn.Sequential):
-    """Images [N,c,h,w] in [0,1] of any size -> non-negative representations [N,width]."""
+def pseudo_encoder(channels: int, width: int) -> nn.Sequential:
+    """Images [N,c,h,w] in [0,1] of any size -> non-negative representations [N,width]; the decoder's."""
+    return nn.Sequential(
+        nn.Conv2d(channels, 32, 5, stride=2, padding=2), nn.ReLU(),
+        nn.Conv2d(32, 64, 3, stride=2, padding=1), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(6), nn.Flatten(), nn.Linear(64 * 36, width), nn.ReLU(),
+    )  # fmt: skip
 
-    def __init__(self, channels: int, width: int) -> None:
-        super().__init__(
-            nn.Conv2d(channels, 32, 5, stride=2, padding=2), nn.ReLU(),
-            nn.Conv2d(32, 64, 3, stride=2, padding=1), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(6), nn.Flatten(), nn.Linear(64 * 36, width), nn.ReLU(),
-        )  # fmt: skip
+
+def stranger(channels: int, width: int) -> nn.Sequential:
+    """The same by another architecture: the unknown client that the penalty is chosen for."""
+    return nn.Sequential(
+        nn.Conv2d(channels, 24, 3, padding=1), nn.ReLU(), nn.AdaptiveMaxPool2d(12),
+        nn.Conv2d(24, 48, 3, padding=1), nn.ReLU(), nn.AdaptiveMaxPool2d(4),
+        nn.Flatten(), nn.Linear(48 * 16, width), nn.ReLU(),
+    )  # fmt: skip
 
 
 def spread(centred: Tensor) -> Tensor:
@@ -66,7 +73,7 @@ class Shadow(Attack):
         steps: int = 200,
         lr: float = 1e-3,
         batch_size: int = 64,
-        tolerance: float = 0.05,
+        tolerance: float = 0.2,
         penalties: tuple[float, ...] = PENALTIES,
     ) -> None:
         self.steps = steps
@@ -84,13 +91,13 @@ class Shadow(Attack):
         heads = [knowledge.classifiers[round] for round in sorted(knowledge.classifiers)]
         generator = knowledge.generator()
         self.basis_ = seen_by(knowledge.classifiers, self.tolerance).to(knowledge.images)
-        own, other = (self._represent(knowledge, heads, generator) for _ in range(2))
-        target = knowledge.images.flatten(1)
-        fit_on, unseen = slice(None, None, 2), slice(1, None, 2)
-        if len(target) == 1:
-            unseen = fit_on
+        images, labels = knowledge.images, knowledge.labels
+        target = images.flatten(1)
+        fit_on, unseen = slice(None, None, 2), slice(1 if len(images) > 1 else 0, None, 2)
+        own = self._represent(pseudo_encoder, images, labels, images, heads, generator)
+        other = self._represent(stranger, images[unseen], labels[unseen], images[unseen], heads, generator)
         errors = [
-            (ridge(own[fit_on], target[fit_on], penalty)(other[unseen]) - target[unseen]).square().mean()
+            (ridge(own[fit_on], target[fit_on], penalty)(other) - target[unseen]).square().mean()
             for penalty in self.penalties
         ]
         self.penalty_ = self.penalties[int(torch.stack(errors).argmin())]
@@ -98,34 +105,43 @@ class Shadow(Attack):
         self.means_ = knowledge.class_means(own)
         self.decoder_ = ridge(own, target, self.penalty_)
 
-    def _represent(self, knowledge: Q0, heads: list[Classifier], generator: torch.Generator) -> Tensor:
-        """A new pseudo-client's representations of the auxiliary images, as the classifiers see them: [N,k], scaled."""
-        encoder = self._train(knowledge, heads, generator)
-        with torch.no_grad():
-            z = torch.cat([encoder(batch) for batch in knowledge.images.split(512)]) @ self.basis_
-        return (z - z.mean(0)) / spread(z - z.mean(0))
+    def _represent(
+        self,
+        build: Callable[[int, int], nn.Module],
+        images: Tensor,
+        labels: Tensor,
+        asked: Tensor,
+        heads: list[Classifier],
+        generator: torch.Generator,
+    ) -> Tensor:
+        """Train a pseudo-client on images and labels; its answers for `asked` as the classifiers see them, [N,k].
 
-    def _train(self, knowledge: Q0, heads: list[Classifier], generator: torch.Generator) -> nn.Module:
-        """The pseudo-client after `steps` of Adam; every classifier has its turn, in the order of the rounds."""
-        images, device = knowledge.images, knowledge.images.device
-        labelled = (knowledge.labels >= 0).nonzero().flatten().cpu()
+        Centred, and divided by their overall size.
+        """
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(int(torch.randint(2**62, (), generator=generator)))
-            encoder = PseudoEncoder(images.shape[1], heads[0].weight.shape[1]).to(device)
-        if len(labelled) == 0:
-            return encoder.eval()
+            encoder = build(images.shape[1], heads[0].weight.shape[1]).to(images.device)
+        labelled = labels >= 0
+        if labelled.any():
+            self._train(encoder, images[labelled], labels[labelled], heads, generator)
+        with torch.no_grad():
+            z = torch.cat([encoder(batch) for batch in asked.split(512)]) @ self.basis_
+        return (z - z.mean(0)) / spread(z - z.mean(0))
+
+    def _train(
+        self, encoder: nn.Module, images: Tensor, labels: Tensor, heads: list[Classifier], generator: torch.Generator
+    ) -> None:
+        """`steps` of Adam on the cross-entropy; every classifier has its turn, in the order of the rounds."""
         encoder.to(memory_format=torch.channels_last)
         optimiser = torch.optim.Adam(encoder.parameters(), lr=self.lr)
         for step in range(self.steps):
             head = heads[step * len(heads) // self.steps]
-            index = labelled[torch.randint(len(labelled), (self.batch_size,), generator=generator)].to(device)
+            index = torch.randint(len(images), (self.batch_size,), generator=generator).to(images.device)
             z = encoder(images[index].contiguous(memory_format=torch.channels_last))
-            logits = z @ head.weight.to(device).T + head.bias.to(device)
-            loss = F.cross_entropy(logits, knowledge.labels[index].to(device))
+            loss = F.cross_entropy(z @ head.weight.to(z).T + head.bias.to(z), labels[index].to(z.device))
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
-        return encoder.eval()
 
     def _reconstruct(self, upload: Upload) -> Tensor:
         z = upload.representation.to(self.basis_) @ self.basis_
