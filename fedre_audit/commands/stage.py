@@ -20,6 +20,11 @@ def run(command: str, arguments: Sequence[str]) -> int:
     from fedre_audit.runs import existing_run, lock_run
 
     found = existing_run(path)
+    if found.has("foreign.json"):
+        from fedre_audit.foreign.pipeline import audit_again
+
+        audit_again(found, command)
+        return 0
     pipeline.set_up_torch(found.config)
     prepared = pipeline.prepare(found.config)  # before anything is removed: missing data lose nothing
     with lock_run(path):

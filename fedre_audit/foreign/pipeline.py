@@ -89,9 +89,17 @@ def load_encoders(
 
 
 def audit_uploads(
-    config: ForeignConfig, out: Path | None = None, *, quiet: bool = False, say: Callable[[str], None] = print
+    config: ForeignConfig,
+    out: Path | None = None,
+    *,
+    quiet: bool = False,
+    say: Callable[[str], None] = print,
+    restart: str | None = None,
 ) -> Run:
-    """Audit recorded uploads with whatever else there is; returns the run folder. `say` is told the plan and notes."""
+    """Audit recorded uploads with whatever else there is; returns the run folder.
+
+    say: is told the plan and notes. restart: the stage to start again from, in a folder that is there.
+    """
     check_config(config)
     for name in config.attacks:
         if not ATTACKS[name].uses_upload:
@@ -107,6 +115,8 @@ def audit_uploads(
     path = out or default_path(audit_config)
     with lock_run(path):
         run = open_run(path, audit_config)
+        if restart is not None:
+            run.clear(restart)
         if not run.has(MANIFEST):
             notes += lay_out(run, found, truth, models)
             told = {"options": asdict(config), "clients": list(found.ids), "plan": plan(config, found),
@@ -130,3 +140,9 @@ def audit_uploads(
             say(f"reconstructions: {write_pictures(run)} pictures in {run.path / 'reconstructions'}")
         write_report(run.path)
     return run
+
+
+def audit_again(run: Run, stage: str, *, quiet: bool = False) -> Run:
+    """Start a foreign audit again from a stage; AuditError where what it was made from has changed or is gone."""
+    options = ForeignConfig(**run.read_json(FOREIGN)["options"])
+    return audit_uploads(options, run.path, quiet=quiet, restart=stage)

@@ -142,6 +142,16 @@ def test_truth_without_encoder_flags_and_scores_nothing(recorded):
     assert not (recorded / "truth-only" / "attacks" / "entangled" / "ridge").exists()
 
 
+def test_a_stage_of_a_foreign_run_starts_again_and_gives_the_same(recorded, capsys):
+    scores = audit(recorded, "loop", "again")
+    (recorded / "again" / "scores.json").unlink()
+    assert audit(recorded, "loop", "again")["unmixing"] == scores["unmixing"]
+    assert main(["score", str(recorded / "again")]) == 0
+    assert json.loads((recorded / "again" / "scores.json").read_text())["unmixing"] == scores["unmixing"]
+    assert main(["--uploads", str(recorded / "loop"), "--out", str(recorded / "again"), "--seed", "5"]) == 2
+    assert "another configuration" in capsys.readouterr().err
+
+
 def test_an_encoder_that_did_not_make_the_uploads_is_noticed(recorded, tmp_path):
     config = ForeignConfig(str(recorded / "loop"), truth=str(recorded / "truth"), auxiliary="mnist5k", encoder=ENCODER)
     found = read_uploads(Path(config.uploads))
