@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?= --form entangled
 
-.PHONY: setup audit test lint figures clean
+.PHONY: setup audit test lint figures bench clean
 
 setup: $(STAMP)
 
@@ -28,6 +28,9 @@ test: lint
 
 figures: setup
 	$(BIN)/python -m fedre_audit.figures $(FIGURES)
+
+bench: setup
+	$(BIN)/python -m fedre_audit.bench --json runs/bench.json $(BENCH)
 
 clean:
 	rm -rf $(VENV) runs build *.egg-info .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,62 @@
+"""How time and memory grow with clients, rounds, images and image size."""
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from fedre_audit.bench.federation import federate
+from fedre_audit.bench.measure import peak_growth_mb, timed
+from fedre_audit.federation.view import read_view
+from knowledge_forms.store import Entries, write_entries
+
+BASE = {"clients": 4, "images": 96, "rounds": 10}
+DOUBLED = ("clients", "images", "rounds")
+
+
+def _seconds(**options: Any) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        return timed(lambda: federate(Path(folder), **options))
+
+
+def doubling(repeats: int, scale: int = 1) -> dict[str, float]:
+    """By what factor a federation's time grows when one quantity doubles; medians of pairs, family `fedavg_cnn`."""
+    base: dict[str, Any] = {**BASE, "rounds": BASE["rounds"] * scale, "family": "fedavg_cnn"}
+    factors = {
+        name: median(_seconds(**{**base, name: 2 * base[name]}) / _seconds(**base) for _ in range(repeats))
+        for name in DOUBLED
+    }
+    larger = _seconds(**{**base, "shape": (1, 56, 56)}) / _seconds(**base)
+    return {**factors, "side": larger}
+
+
+def memory_by_rounds(rounds: tuple[int, int] = (10, 40)) -> dict[str, float]:
+    """Peak memory (MiB beyond the start) of a federation of few and of many rounds."""
+
+    def grown(count: int) -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            run: Callable[[], None] = lambda: federate(Path(folder), 4, 64, count, workers=1)  # noqa: E731
+            return peak_growth_mb(run)
+
+    return {f"rounds_{count}": grown(count) for count in rounds}
+
+
+def view_memory(clients: int = 100, rounds: int = 1000, classes: int = 10, width: int = 512) -> dict[str, float]:
+    """Memory that reading all entangled uploads takes, MiB, and the size of the numbers in them."""
+    rng = np.random.default_rng(0)
+    meta = {"system": "fedre", "form": "entangled", "mechanism": "RAP", "feature_width": width, "classes": classes}
+    with tempfile.TemporaryDirectory() as name:
+        for round_ in range(rounds):
+            weights = rng.dirichlet(np.ones(classes), clients).astype(np.float32)
+            values = rng.random((clients, width), dtype=np.float32)
+            entries: Entries = {
+                (client, round_): {"representation": values[client][None], "label_encoding": weights[client][None]}
+                for client in range(clients)
+            }
+            write_entries(Path(name) / "uploads" / "entangled" / f"round-{round_:06d}.safetensors", entries, meta)
+        held = peak_growth_mb(lambda: read_view(Path(name), "entangled"))
+    numbers = 4 * clients * rounds * (width + classes) / 2**20
+    return {"uploads": clients * rounds, "numbers_mb": numbers, "peak_mb": held, "beyond_mb": held - numbers}
