@@ -2,21 +2,44 @@
 
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from fedre_audit.audit.truth import Truth
 from fedre_audit.federation.history import History
 from knowledge_forms.base import ServerView
 
 
+def label_histogram(stream: ServerView) -> tuple[str, Tensor] | None:
+    """What the label encodings of one client tell of its class shares [C]: (how, shares), or None for nothing.
+
+    Raw uploads and VAR tell them exactly; RSR and RAR in a noisy way that averages out over rounds, with an error
+    that shrinks as 1 / sqrt(rounds). Mixtures of prototypes tell the class set and no counts.
+    """
+    encodings = torch.stack([upload.label_encoding.mean(0) for upload in stream.uploads])
+    if stream.form == "raw" or stream.mechanism == "VAR":
+        return "label_histogram_exact", encodings[-1]
+    if stream.form == "entangled" and stream.mechanism in ("RSR", "RAR"):
+        return "label_histogram_estimated", encodings.mean(0)
+    return None
+
+
 def disclosures(view: ServerView) -> list[dict[str, Any]]:
-    """Per client: the class set of its newest label encoding, and how many rounds of exact weights the server keeps."""
+    """Per client: the class set of its label encodings, how many rounds of exact weights the server keeps, and the
+    class shares where the encodings tell them."""
     found: list[dict[str, Any]] = []
     for client in view.clients:
         stream = view.client(client)
-        held = stream.latest.label_encoding.sum(0) > 0
+        held = torch.stack([upload.label_encoding.sum(0) for upload in stream.uploads]).sum(0) > 0
         found.append({"client": client, "kind": "class_set", "value": held.nonzero().flatten().tolist()})
         if view.form == "entangled":
             rounds = len({upload.round for upload in stream.uploads})
             found.append({"client": client, "kind": "mixing_weights_rounds", "value": rounds})
+        histogram = label_histogram(stream)
+        if histogram is not None:
+            how, shares = histogram
+            named = {str(label): round(float(shares[label]), 4) for label in shares.nonzero().flatten().tolist()}
+            found.append({"client": client, "kind": how, "value": named})
     return found
 
 

@@ -133,8 +133,8 @@ def problems(scores: Mapping[str, Any]) -> Iterator[str]:
     units = declared(scores)
     weights = weights_of(units)
     total = sum(weights.values())
-    if not any(PRIMARY in rows for rows in units.values()):
-        yield "nothing was declared to be tested"
+    if not any(unit[2] == "all" and PRIMARY in rows for unit, rows in units.items()):
+        yield "nothing was declared to be tested as a whole"
     for unit, rows in units.items():
         for row in rows.values():
             if unit[2] == "all" and row["status"] != "ok":

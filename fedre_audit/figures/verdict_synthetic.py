@@ -28,7 +28,7 @@ FORM = "entangled"
 
 
 def layout(rng: np.random.Generator) -> PairScores:
-    """Ten clients of 2 to 7 classes of 1 to 100 images (log-uniform); TINY of them with a class of 1 and one of 2 to 5."""
+    """Ten clients of 2 to 7 classes of 1 to 100 images; TINY of them have a class of 1 and one of 2 to 5."""
     client: list[int] = []
     row: list[int] = []
     label: list[int] = []

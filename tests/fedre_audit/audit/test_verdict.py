@@ -1,0 +1,125 @@
+"""The verdict's rule, on synthetic audits that pass through the real row-making."""
+
+import copy
+
+import numpy as np
+import pytest
+
+from fedre_audit.audit.competence import apply_competence
+from fedre_audit.audit.declare import declared_attacks
+from fedre_audit.audit.verdict import detectable_gain, holm, verdict, weights_of
+from fedre_audit.figures.verdict_synthetic import levels, synthetic_audit
+
+
+@pytest.fixture(scope="module")
+def leaking():
+    return synthetic_audit(np.random.default_rng(3), "n1")
+
+
+@pytest.fixture(scope="module")
+def silent():
+    return synthetic_audit(np.random.default_rng(4))
+
+
+def test_holm_equals_the_textbook():
+    p = {"a": 0.001, "b": 0.013, "c": 0.03, "d": 0.04}
+    assert holm(p) == {"a", "b"}
+    assert holm(p, {"a": 1, "b": 1, "c": 50, "d": 1}) == {"a", "b", "c", "d"}
+    assert holm({}) == set()
+
+
+def test_small_classes_and_the_whole_get_most_of_the_level():
+    units = [("ridge", 60, part) for part in ("all", "n1", "n20+", "client 0", "client 1")] + [("ridge", 1, "all")]
+    assert list(weights_of(units).values()) == [4.0, 4.0, 1.0, 0.5, 0.5, 1.0]
+
+
+def test_a_leak_in_the_tiny_classes_decides_and_is_named(leaking):
+    found = verdict(leaking)
+    assert found["level"] == "SAMPLE_LEVEL"
+    assert (found["worst"]["stream"], found["worst"]["slice"]) == (60, "n1")
+    assert "slice n1" in found["sentence"]
+    assert found["numbers"]["form"] > found["numbers"]["floor"] + 3
+
+
+def test_silence_says_how_small_a_gain_would_have_been_seen(silent):
+    found = verdict(silent)
+    assert found["level"] == "NO_IMAGE_LEAKAGE_FOUND"
+    assert 0 < found["thresholds"]["detectable_gain_db"] < 3
+    assert f"{found['thresholds']['detectable_gain_db']:.2f} dB" in found["sentence"]
+
+
+def test_false_alarms_are_rare_and_planted_leaks_are_found():
+    quiet = levels(30, 11)
+    assert quiet["CLASS_LEVEL"] + quiet["SAMPLE_LEVEL"] <= 4  # 30 at 5 %: more than 4 has probability .016
+    found = levels(12, 12, "n2-5")
+    assert found["SAMPLE_LEVEL"] + found["CLASS_LEVEL"] == 12
+
+
+def test_a_failed_competence_check_allows_no_statement(leaking, silent):
+    for scores in (leaking, silent):
+        broken = copy.deepcopy(scores)
+        broken["competence"] = {"passed": False, "checks": [{"name": "inverts", "attack": "ridge", "passed": False}]}
+        found = verdict(broken)
+        assert found["level"] == "NOT_ASSESSED"
+        assert "inverts" in found["sentence"]
+    assert verdict(copy.deepcopy(silent) | {"competence": {"passed": False, "checks": []}})["level"] == "NOT_ASSESSED"
+
+
+@pytest.mark.parametrize("status", ["failed", "not_validated"])
+def test_a_broken_attack_never_reads_as_no_leakage(silent, status):
+    broken = copy.deepcopy(silent)
+    for row in broken["rows"]:
+        if row["stream"] == 60 and row["slice"] == "all":
+            row |= {"status": status, "reason": "planted"}
+    found = verdict(broken)
+    assert found["level"] == "NOT_ASSESSED"
+    assert "planted" in found["sentence"]
+
+
+def test_too_little_data_is_no_proof_of_silence(silent):
+    short = copy.deepcopy(silent)
+    for row in short["rows"]:
+        for gain in row["gain"].values():
+            gain |= {"ci95": None, "p": None}
+    assert verdict(short)["level"] == "NOT_ASSESSED"
+    wide = copy.deepcopy(silent)
+    for row in wide["rows"]:
+        if row["metric"] == "psnr":
+            row["gain"]["best"]["ci95"] = [-20.0, 20.0]
+    assert "would miss a gain" in verdict(wide)["sentence"]
+
+
+def test_undeclared_rows_never_decide(leaking):
+    hidden = copy.deepcopy(leaking)
+    for row in hidden["rows"]:
+        row["headline"] = row["headline"] and row["slice"] == "n20+"
+    assert verdict(hidden)["level"] == "NOT_ASSESSED"  # n20+ leaks nothing, and it is not the whole
+    for row in hidden["rows"]:
+        row["headline"] = False
+    assert "nothing was declared" in verdict(hidden)["sentence"]
+
+
+def test_rows_of_an_unchecked_or_failed_attack_are_not_validated(silent):
+    rows = copy.deepcopy(silent["rows"])
+    block = {"passed": False, "checks": [{"name": "planted stream", "attack": "unmixing", "passed": False},
+                                         {"name": "inverts", "attack": "ridge", "passed": True}]}  # fmt: skip
+    apply_competence(rows, block)
+    assert {row["status"] for row in rows if row["stream"] == 1} == {"ok"}
+    assert {row["status"] for row in rows if row["stream"] == 60} == {"not_validated"}
+    apply_competence(rows, {"passed": False, "checks": []})
+    assert {row["status"] for row in rows} == {"not_validated"}
+
+
+def test_detectable_gain_has_the_power_it_promises(silent):
+    row = next(r for r in silent["rows"] if (r["metric"], r["target"], r["slice"]) == ("psnr", "members", "all"))
+    gain = detectable_gain(row, 0.5)
+    assert gain is not None
+    error = (row["gain"]["best"]["ci95"][1] - row["gain"]["best"]["ci95"][0]) / 2 / 2.262
+    assert gain == pytest.approx(error * (2.262 + 0.883), rel=1e-3)  # t quantiles of 9 degrees: .975 and .8
+
+
+def test_one_attack_per_level_is_declared():
+    assert declared_attacks(["ridge", "random_features_ridge", "optimisation"]) == [
+        "optimisation",
+        "random_features_ridge",
+    ]
