@@ -89,6 +89,8 @@ def arms_of(config: AuditConfig, forms: Sequence[str], own_system: bool) -> dict
     """Name of each arm -> its resolved configuration; the arm that trains for all comes first."""
     if len(set(forms)) < 2 or len(set(forms)) < len(forms):
         raise AuditError(f"--forms is {','.join(forms) or 'empty'}; name at least two different ones")
+    if config.seeds and not own_system:
+        raise AuditError("--seeds: forms are recorded from one training of one --seed; add --own-system on, or drop it")
     return {spec: resolve(replace(arm_config(config, spec), own_system=own_system)) for spec in forms}
 
 
@@ -245,7 +247,7 @@ def compare(
     name = f"{base.dataset.rsplit('/', 1)[-1]}-compare-{config_sha256(first)[:10]}".replace(":", "-")
     root = Path(out) if out else Path("runs") / name
     started = time.perf_counter()
-    with lock_run(root):
+    with lock_run(root, mark="arms"):
         runs = run_arms(arms, root, own_system=own_system, quiet=quiet)
         made = [make_arm(name, run, root) for name, run in runs.items()]
         scores = load_scores(runs[trainer(list(arms))].path / "scores.json")

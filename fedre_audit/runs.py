@@ -70,13 +70,13 @@ class Run:
 
 
 @contextmanager
-def lock_run(path: Path) -> Iterator[None]:
+def lock_run(path: Path, *, mark: str = "config.yaml") -> Iterator[None]:
     """Hold a run folder, made where it is missing, for this process alone; the system lets go when the process dies.
 
     AuditError where another process holds it, where it is no run folder, and where it cannot be written.
     What a killed process left half written is removed.
     """
-    refuse_foreign(path)
+    refuse_foreign(path, mark)
     try:
         path.mkdir(parents=True, exist_ok=True)
         stream = (path / LOCK).open("a+")
@@ -99,9 +99,9 @@ def lock_run(path: Path) -> Iterator[None]:
         yield
 
 
-def refuse_foreign(path: Path) -> None:
-    """AuditError where a path holds something that is not a run."""
-    if (path / "config.yaml").exists() or not path.exists():
+def refuse_foreign(path: Path, mark: str = "config.yaml") -> None:
+    """AuditError where a path holds something that is not a run (nor whatever `mark` is the mark of)."""
+    if (path / mark).exists() or not path.exists():
         return
     if not path.is_dir() or any(found.name != LOCK for found in path.iterdir()):
         raise AuditError(f"{path} exists and is not a run folder; choose another --out")

@@ -66,5 +66,5 @@ def test_the_notebook_runs_and_its_results_show_themselves(tiny):
     pages = [value._repr_html_() for value in shown if hasattr(value, "_repr_html_")]
     assert len(pages) == 2
     assert "NOT_ASSESSED" in pages[0] or "LEVEL" in pages[0] or "FOUND" in pages[0]
-    assert pages[1].count("<tr>") == 4
+    assert pages[1].count("<tr>") == 3
     assert all(path.is_file() for path in shown[-1])

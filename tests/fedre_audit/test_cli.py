@@ -1,0 +1,175 @@
+"""The command: help without torch, plans, every problem at once, JSON, gates, interruption, completion."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from fedre_audit import pipeline
+from fedre_audit.cli import COMMANDS, main
+from fedre_audit.commands.audit import exit_code
+from fedre_audit.commands.completion import script
+from fedre_audit.config import AuditConfig, resolve
+from fedre_audit.options import command_line, parse
+from fedre_audit.progress import describe, progress
+from fedre_audit.result import AuditResult
+from tests.reports.make_scores import make_run, scores
+
+TINY = ["--clients", "4", "--rounds", "2", "--private-images", "120", "--auxiliary-images", "120"]
+
+
+def test_help_index_and_report_need_no_torch_and_little_time(tmp_path):
+    make_run(tmp_path / "run")
+    code = (
+        "import sys, time; started = time.perf_counter()\n"
+        "from fedre_audit.cli import main\n"
+        f"assert [main(['--help']), main(['index', {str(tmp_path)!r}]), main(['report', {str(tmp_path / 'run')!r}])]"
+        " == [0, 0, 0]\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    best = []
+    for _ in range(3):
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "fedre_audit", "--help"], check=True, capture_output=True)
+        best.append(time.perf_counter() - started)
+    assert min(best) < 0.5
+
+
+@pytest.mark.parametrize("word", COMMANDS)
+def test_every_command_has_help_with_an_example_and_the_exit_codes(word, capsys):
+    assert main([word, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"audit {word}" in text.split("example\n")[1]
+    assert "130  interrupted" in text
+
+
+def test_all_problems_are_named_at_once(tmp_path, capsys):
+    words = ["--rounds", "zero", "--clients", "0", "--preset", "big", "--broadcast", "perhaps", "--familly", "x",
+             "--fail-on", "everything", "--out", str(tmp_path / "run")]  # fmt: skip
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    for needle in ("6 problems", "--rounds zero: must be a whole number", "--clients is 0", "one of quick, small",
+                   "must be on or off", "did you mean --family?", "choose from sample, class"):  # fmt: skip
+        assert needle in error
+    assert main(["--form", "x", "--system", "y", "--attacks", "z,grey"]) == 2
+    error = capsys.readouterr().err
+    for needle in ("4 problems", "unknown form 'x'", "unknown system 'y'", "unknown attack 'z'", "is a floor"):
+        assert needle in error
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        AuditConfig(),
+        AuditConfig(form="raw", dataset="imagefolder:/my images/x", broadcast=False, alpha=0.5, seed=7),
+        AuditConfig(form="prototype", preset="small", attacks=["ridge", "optimisation"], clients=3, own_system=True),
+    ],
+)
+def test_the_command_of_a_configuration_makes_it_again(config):
+    import shlex
+
+    config = resolve(config)
+    words = shlex.split(command_line(config))
+    assert words[0] == "audit"
+    assert resolve(parse("", words[1:]).config) == config
+
+
+def test_a_dry_run_prints_plan_cost_and_traffic_and_does_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main([*TINY, "--dry-run"]) == 0
+    text = capsys.readouterr().out
+    for needle in ("4 clients, 2 rounds", "ridge (Q2)", "train and record", "as entangled", "broadcast"):
+        assert needle in text
+    assert main([*TINY, "--dry-run", "--json"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["traffic"]["entangled"] == 4 * (512 + 10)
+    assert plan["broadcast"] == 4 * 10 * 513
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_is_one_line_and_a_gate_exits_3(tmp_path, capsys):
+    words = [*TINY, "--out", str(tmp_path / "run"), "--json"]
+    assert main([*words, "--fail-on", "sample,class,not-assessed"]) in (0, 3)
+    printed = capsys.readouterr()
+    result = json.loads(printed.out)
+    assert result["verdict"] == AuditResult(tmp_path / "run").verdict
+    assert result["exit_code"] == (0 if result["verdict"] == "NO_IMAGE_LEAKAGE_FOUND" else 3)
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("level", "fail_on", "code"),
+    [
+        ("SAMPLE_LEVEL", ["sample"], 3),
+        ("CLASS_LEVEL", ["sample"], 0),
+        ("CLASS_LEVEL", ["class"], 3),
+        ("SAMPLE_LEVEL", ["class"], 3),
+        ("NOT_ASSESSED", ["class"], 0),
+        ("NOT_ASSESSED", ["class", "not-assessed"], 3),
+        ("NO_IMAGE_LEAKAGE_FOUND", ["class", "not-assessed"], 0),
+    ],
+)
+def test_what_a_gate_lets_pass(level, fail_on, code, capsys):
+    assert exit_code(level, fail_on) == code
+    assert ("proves nothing" in capsys.readouterr().err) == (level == "NOT_ASSESSED" and code == 0)
+
+
+def test_an_interruption_ends_cleanly_and_says_how_to_resume(tmp_path, capsys, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "audit", interrupted)
+    assert main(["--quiet", "--out", str(tmp_path / "my run")]) == 130
+    error = capsys.readouterr().err
+    assert f"resume with: audit --quiet --out '{tmp_path / 'my run'}'" in error
+    assert "Traceback" not in error
+
+
+def test_progress_off_a_terminal_is_plain_lines_and_quiet_is_quiet(capsys):
+    with progress("attack uploads", 2) as tick:
+        tick(100, "client 0")
+        tick(100, "client 1")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("attack uploads: 2/2, client 1")
+    assert "\x1b" not in lines[0]
+    with progress("attack uploads", 1, quiet=True) as tick:
+        tick()
+    assert capsys.readouterr().err == ""
+    assert "about 30 s left" in describe("train", 1, 4, 10.0, 0, "")
+
+
+def complete(words, position):
+    """What bash offers at `position` of `words`."""
+    line = " ".join(f"'{word}'" for word in words)
+    code = f"{script('bash')}\nCOMP_WORDS=({line}); COMP_CWORD={position}; _audit; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    return subprocess.run(["bash", "-c", code], check=True, capture_output=True, text=True).stdout.split()
+
+
+def test_bash_completes_commands_options_and_values():
+    assert complete(["audit", "comp"], 1) == ["compare", "completion"]
+    assert "--private-images" in complete(["audit", "--pri"], 1)
+    assert complete(["audit", "--form", "en"], 2) == ["entangled"]
+    assert complete(["audit", "--fail-on", ""], 2) == ["sample", "class", "not-assessed"]
+    assert complete(["audit", "list", "me"], 2) == ["metrics"]
+
+
+def test_other_shells_get_a_script_and_unknown_ones_an_answer(capsys):
+    assert "complete -c audit -l form" in script("fish")
+    assert script("zsh").startswith("autoload -U +X bashcompinit")
+    assert main(["completion", "tcsh"]) == 2
+    assert "bash, zsh or fish" in capsys.readouterr().err
+
+
+def test_a_result_shows_itself_in_a_notebook(tmp_path):
+    made = scores("CLASS_LEVEL")
+    made["verdict"]["sentence"] = "<script>alert(1)</script>"
+    result = AuditResult(make_run(tmp_path, made))
+    shown = result._repr_html_()
+    assert "Class-level leakage" in shown
+    assert "<script>" not in shown
+    assert 'data-value="13.642918"' in shown
+    assert result.lines()[-1] == f"report: {tmp_path / 'report.html'}"

@@ -1,0 +1,112 @@
+"""Comparing forms: one training for all, the same as single audits, differences paired by client."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from fedre_audit.cli import main
+from fedre_audit.comparison import arms_of, compare
+from fedre_audit.config import AuditConfig
+from fedre_audit.federation.view import read_view
+from knowledge_forms.class_means import class_means
+from knowledge_forms.errors import AuditError
+
+OPTIONS = {"clients": 5, "rounds": 2, "private_images": 150, "auxiliary_images": 150, "attacks": ["ridge"]}
+FORMS = ["raw", "prototype", "entangled:RAP"]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    return compare(out=tmp_path_factory.mktemp("runs") / "compared", forms=FORMS, **OPTIONS)
+
+
+def test_every_arm_is_a_run_of_its_own_on_the_same_clients_and_attackers(compared):
+    made = compared.comparison
+    assert [arm["name"] for arm in made["arms"]] == FORMS
+    assert len({json.dumps(arm["accuracy"]) for arm in made["arms"]}) == 1
+    assert [arm["traffic"]["upload_scalars"] for arm in made["arms"]][2:] == [5 * 522]
+    for arm in made["arms"]:
+        assert (compared.path / arm["path"] / "report.html").is_file()
+        assert arm["rows"]
+    truth = [sorted(p.name for p in (compared.path / arm["path"] / "truth").iterdir()) for arm in made["arms"]]
+    assert truth[0] == ["raw"]
+    assert truth[2] == ["entangled", "raw"]
+
+
+def test_all_forms_come_from_one_and_the_same_training(compared):
+    views = {name: read_view(compared.path / "arms" / name.replace(":", "-"), name.split(":")[0]) for name in FORMS}
+    for raw, prototypes, mixed in zip(*(views[name].uploads for name in FORMS[:3]), strict=True):
+        means, counts = class_means(raw.representation, raw.label_encoding.argmax(1), 10)
+        torch.testing.assert_close(prototypes.representation, means[counts > 0], atol=1e-5, rtol=0)
+        torch.testing.assert_close(mixed.representation, mixed.label_encoding @ means, atol=1e-5, rtol=0)
+
+
+def test_an_arm_scores_as_a_single_audit_of_its_form_does(compared, tmp_path):
+    words = ["--form", "prototype", "--out", str(tmp_path / "single"), "--quiet"]
+    for key, value in OPTIONS.items():
+        words += ["--" + key.replace("_", "-"), ",".join(value) if isinstance(value, list) else str(value)]
+    assert main(words) in (0, 3)
+    single = json.loads((tmp_path / "single" / "scores.json").read_text())
+    arm = json.loads((compared.path / "arms" / "prototype" / "scores.json").read_text())
+    assert single["rows"] == arm["rows"]
+    assert single["federation"] == arm["federation"]
+
+
+def test_differences_are_paired_by_client(compared):
+    def by_client(arm):
+        values = {}
+        with (compared.path / "arms" / arm / "scores.csv").open() as stream:
+            rows = list(csv.reader(stream))
+        head = rows[0]
+        value = max(i for i, name in enumerate(head) if name == "attack")
+        for row in rows[1:]:
+            found = dict(zip(head[:value], row, strict=False))
+            if (found["form"], found["attack"], found["target"], found["metric"]) == (arm, "ridge", "members", "psnr"):
+                values.setdefault(int(found["client"]), {}).setdefault(int(found["row"]), []).append(float(row[value]))
+        return {client: np.mean([np.mean(v) for v in rows.values()]) for client, rows in values.items()}
+
+    mine, other = by_client("prototype"), by_client("raw")
+    apart = np.array([mine[client] - other[client] for client in sorted(mine)])
+    half = stats.t.ppf(0.975, len(apart) - 1) * stats.sem(apart)
+    wanted = ("prototype", "raw", "ridge", "psnr")
+    differences = compared.comparison["differences"]
+    found = next(d for d in differences if (d["arm"], d["reference"], d["attack"], d["metric"]) == wanted)
+    assert found["value"] == pytest.approx(apart.mean(), abs=1e-6)
+    assert found["ci95"] == pytest.approx([apart.mean() - half, apart.mean() + half], abs=1e-6)
+    assert found["n_clusters"] == 5
+    arms = {arm["name"]: arm for arm in compared.comparison["arms"]}
+    wanted_row = ("ridge", "psnr", "members", 1)
+    rows = arms["raw"]["rows"]
+    row = next(row for row in rows if (row["attack"], row["metric"], row["target"], row["stream"]) == wanted_row)
+    assert np.mean(list(other.values())) == pytest.approx(row["value"], abs=1e-4)
+
+
+def test_what_is_complete_is_not_run_again_and_other_forms_are_refused(compared):
+    before = {path: path.stat().st_mtime_ns for path in compared.path.rglob("scores.json")}
+    again = compare(out=compared.path, forms=FORMS, **OPTIONS)
+    assert {path: path.stat().st_mtime_ns for path in again.path.rglob("scores.json")} == before
+    with pytest.raises(AuditError, match="trained for other --forms"):
+        compare(out=compared.path, forms=[*FORMS, "entangled:VAP"], **OPTIONS)
+
+
+@pytest.mark.parametrize(
+    ("forms", "needle"),
+    [
+        (["raw"], "at least two"),
+        (["raw", "raw"], "at least two different"),
+        (["raw:RAP", "prototype"], "names 'raw:RAP'"),
+        (["entangled:XYZ", "raw"], "MECHANISM one of"),
+    ],
+)
+def test_forms_that_cannot_be_compared_are_refused(forms, needle):
+    with pytest.raises(AuditError, match=needle):
+        arms_of(AuditConfig(), forms, False)
+
+
+def test_each_form_by_its_own_system():
+    arms = arms_of(AuditConfig(), ["raw", "prototype", "entangled:RAP"], True)
+    assert [config.system for config in arms.values()] == ["fedallrep", "fedgh", "fedre"]

@@ -1,0 +1,88 @@
+"""The pages of comparisons and of many runs: every number as stored, names as text, order, what cannot be read."""
+
+import json
+
+import pytest
+
+from reports.comparisons import dump_comparison, render_comparison, render_comparison_card
+from reports.index import collect, write_index
+from reports.numbers import look_up
+from reports.schema import SchemaError
+from tests.browser.pages import comparison
+from tests.reports.make_scores import make_run, scores
+from tests.reports.test_render import Page, read
+
+EVIL = "<script>alert(1)</script>\"'><img src=//x>"
+
+
+def write(folder, made):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "compare.json").write_text(dump_comparison(made), encoding="utf-8")
+    return folder
+
+
+def test_every_number_of_a_comparison_equals_compare_json(tmp_path):
+    made = comparison()
+    page = Page(render_comparison(write(tmp_path, made)))
+    assert len(page.numbers) > 80
+    for path, value, text in page.numbers:
+        exact = look_up(made, path)
+        assert json.loads(value) == exact
+        number, half = read(text)
+        assert number == pytest.approx(exact, abs=half), path
+    shown = {path for path, *_ in page.numbers}
+    assert all(f"/differences/{i}/value" in shown for i in range(len(made["differences"])))
+    assert all(f"/arms/{i}/traffic/bytes" in shown for i in range(len(made["arms"])))
+
+
+def test_hostile_names_are_text(tmp_path):
+    made = comparison(("raw", EVIL))
+    made["dataset"]["name"] = made["arms"][0]["path"] = EVIL
+    page = Page(render_comparison(write(tmp_path, made)))
+    assert page.text.count(EVIL) >= 4
+    assert [tag for tag, _ in page.tags].count("script") == 1
+    assert "img" not in {tag for tag, _ in page.tags}
+    assert "<script>" not in render_comparison_card(tmp_path)
+    run = scores()
+    run["dataset"]["name"] = run["run"]["command"] = EVIL
+    make_run(tmp_path / "runs" / "<b>&'", run, strips=0)
+    listed = Page(write_index(tmp_path / "runs")[0].read_text())
+    assert listed.text.count(EVIL) == 2
+    assert "<b>&'" in listed.text
+    assert [tag for tag, _ in listed.tags].count("script") == 1
+
+
+def test_a_comparison_that_says_something_else_is_refused(tmp_path):
+    made = comparison()
+    made["arms"][1]["traffic"]["bytes"] = "many"
+    del made["clients"]
+    with pytest.raises(SchemaError, match=r"clients is missing.*arms\.1\.traffic\.bytes"):
+        render_comparison(write(tmp_path, made))
+
+
+def test_runs_are_listed_newest_first_and_what_cannot_be_read_is_named(tmp_path):
+    for name, created in (("old", "2026-01-05T10:00:00Z"), ("new", "2026-03-05T10:00:00Z"), ("undated", None)):
+        made = scores()
+        made["volatile"]["created"] = created
+        make_run(tmp_path / name, made, strips=0)
+    write(tmp_path / "both", comparison())
+    make_run(tmp_path / "broken", strips=0)
+    (tmp_path / "broken" / "scores.json").write_text("{")
+    runs, unreadable = collect(tmp_path)
+    assert [run["name"] for run in runs] == ["new", "both", "old", "undated"]
+    assert len(unreadable) == 1
+    assert "broken" in unreadable[0]
+    path, count = write_index(tmp_path)
+    assert count == 4
+    page = Page(path.read_text())
+    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
+    assert links == []
+    (tmp_path / "new" / "report.html").write_text("there")
+    page = Page(write_index(tmp_path)[0].read_text())
+    assert [attrs["href"] for tag, attrs in page.tags if tag == "a"] == ["new/report.html"]
+
+
+def test_an_empty_folder_says_so_and_none_is_refused(tmp_path):
+    assert "no finished audit" in write_index(tmp_path)[0].read_text()
+    with pytest.raises(SchemaError, match="not a folder"):
+        write_index(tmp_path / "nowhere")
