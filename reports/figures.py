@@ -273,11 +273,12 @@ def scatter(
         while any(abs(x - a) < 3.2 and abs(y - b) < 22 for a, b in places):
             x += 3.4 if x < right - 4 else -3.4 * (len(points) + 1)
         places.append((x, y))
+    for point, (x, _) in zip(points, places, strict=True):
+        if point.floor is not None:
+            parts.append(_line(x - 1.6, py(point.floor), x + 1.6, py(point.floor), "floor"))
     for i, (point, (x, y)) in enumerate(zip(points, places, strict=True), 1):
         if point.lo is not None and point.hi is not None:
             parts.append(_line(x, py(point.lo), x, py(point.hi), "whisker"))
-        if point.floor is not None:
-            parts.append(_line(x - 1.6, py(point.floor), x + 1.6, py(point.floor), "floor"))
         parts.append(
             f'<svg x="{x:.2f}%" y="{y:.1f}" overflow="visible"><circle r="10" class="dot"/>'
             f'<text y="4" text-anchor="middle" class="number">{i}</text></svg>'

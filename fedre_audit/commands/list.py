@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from attacks.base import ATTACKS
-from fedre_audit.audit.metrics import METRICS
+from fedre_audit.audit.metrics import METRICS, RATES, facts
 from fedre_audit.data.base import DATASETS
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES, MODELS
@@ -42,7 +42,7 @@ LISTS: dict[str, tuple[Row, Callable[[], list[Row]]]] = {
     "datasets": (("data set", "what it is"), lambda: [(name, first_line(d)) for name, d in DATASETS.items()]),
     "metrics": (
         ("metric", "unit", "more leakage is"),
-        lambda: [(name, m.unit, m.more_leakage) for name, m in METRICS.items()],
+        lambda: [(name, facts(name).unit, facts(name).more_leakage) for name in sorted({*METRICS, *RATES})],
     ),
 }
 
