@@ -34,6 +34,11 @@ class Prepared:
         """The attacker's images; a label of -1 belongs to none of the clients' classes."""
         return self.data.subset(self.split.auxiliary) if self.elsewhere is None else self.elsewhere
 
+    @cached_property
+    def labelled(self) -> ImageData:
+        """Images of every class for the auditor's own classifier: public images from elsewhere may lack classes."""
+        return self.data.subset(self.split.auxiliary if self.elsewhere is None else self.split.evaluation)
+
     def client_data(self) -> list[ClientData]:
         """Each client's private images: what it trains and is tested on."""
         return [

@@ -19,6 +19,7 @@ from fedre_audit.audit.rows import FormAttack, fill_ceilings, make_row, top_row
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, SLICES, slices
 from fedre_audit.audit.truth import Contribution, read_truth
 from fedre_audit.audit.verdict import verdict
+from fedre_audit.data.base import to_float
 from fedre_audit.federation.history import read_history
 from fedre_audit.federation.view import read_view
 from fedre_audit.models import load_clients
@@ -181,7 +182,8 @@ def score(
     stream = max((u["rounds"] for u in unmixed if u["recovered"]), default=1)
     declaration = declare(run, clients, stream)
     images, labels = auxiliary(prepared)
-    evaluator = train_evaluator(images, labels, len(prepared.data.classes), config.seed)
+    known = prepared.labelled
+    evaluator = train_evaluator(to_float(known.images), known.labels, len(prepared.data.classes), config.seed)
     tables = [t for form in audited_forms(run) for t in score_form(parts, form, evaluator, quiet)]
     rows = [row for scored in tables for row in rows_of(scored, declaration, len(images))]
     fill_ceilings(rows, CEILING)
