@@ -188,7 +188,7 @@ def render(run_dir: Path) -> str:
         fmt=format_number, headline=_headline(scores),
         main_rows=_by_form(main_rows, first),
         other_rows=_by_form(other_rows, first),
-        slices=[(i, row) for i, row in rows if row["slice"] in texts.SLICES and row["slice"] != "all"
+        slices=[(i, row) for i, row in rows if row["slice"] in texts.BY_SIZE
                 and row["metric"] in LEADING and row["target"] == "members"],
         recovery=_recovery(scores), leading=LEADING, reading=reading(scores),
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,

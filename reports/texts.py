@@ -60,7 +60,9 @@ SLICES = {
     "n2-5": "classes of 2–5 images",
     "n6-19": "classes of 6–19 images",
     "n20+": "classes of 20 or more images",
+    "top1%": "the 1 % of images that leak most",
 }
+BY_SIZE = ("n1", "n2-5", "n6-19", "n20+")
 
 KINDS = {
     "class_set": "the classes it holds",

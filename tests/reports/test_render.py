@@ -220,3 +220,46 @@ def test_strips_that_cannot_be_shown_are_refused(tmp_path: Path, change: dict[st
     path.write_text(json.dumps(listed))
     with pytest.raises(SchemaError, match=words):
         render(tmp_path / "run")
+
+
+def test_a_picture_of_nan_is_said_to_be_one(tmp_path: Path) -> None:
+    images = [attrs for tag, attrs in page(tmp_path).tags if tag == "img"]
+    said = [attrs for attrs in images if str(attrs["alt"]).endswith(", not a number")]
+    assert len(said) == 1
+    assert str(said[0]["alt"]).startswith("reconstruction, worst rank")
+    assert render(tmp_path).count("✗ not a number</b>") == 1
+
+
+def test_what_would_lower_the_leak_is_shown_as_measured_or_said_not_to_be(tmp_path: Path) -> None:
+    assert "No defence was measured" in page(tmp_path / "a").text
+    lowering: Any = [{"change": "fixed weights", "metric": "psnr", "unit": "dB", "value": 12.31, "difference": -1.33,
+                      "ci95": [-1.9, -0.76], "more_leakage": "higher", "note": None}]  # fmt: skip
+    shown = page(tmp_path / "b", scores(lowering=lowering))
+    assert ("/lowering/0/difference", "-1.33", "−1.33") in shown.numbers
+    assert "No defence was measured" not in shown.text
+
+
+def test_recovered_prototypes_stand_beside_the_true_ones(tmp_path: Path) -> None:
+    made = scores()
+    made["unmixing"][0]["true_error"] = 0.27
+    shown = page(tmp_path, made)
+    assert ("/unmixing/0/true_error", "0.27", "0.27") in shown.numbers
+    assert "client 0: predicted 0.21, true 0.27; client 1: predicted not available" in shown.text
+
+
+def test_the_reading_for_data_protection_is_orientation_and_never_speaks_without_an_assessment(tmp_path: Path) -> None:
+    words = "support no statement, in either direction"
+    assessed, not_assessed = page(tmp_path / "a").text, page(tmp_path / "b", scores("NOT_ASSESSED")).text
+    for text in (assessed, not_assessed):
+        assert "Orientation, not legal advice" in text
+        for risk in ("Singling out", "Linkability", "Inference", "05/2014"):
+            assert risk in text
+    assert words in not_assessed
+    assert words not in assessed
+
+
+def test_a_reason_that_several_rows_share_is_said_once(tmp_path: Path) -> None:
+    made = scores()
+    for row in made["rows"][:2]:
+        row["reason"] = "failed its check"
+    assert page(tmp_path, made).text.count("failed its check") == 1
