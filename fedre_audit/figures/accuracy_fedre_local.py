@@ -23,7 +23,7 @@ from fedre_audit.stages.prepare import prepare
 SEEDS = (0, 1, 2, 3, 4)
 SETTING: dict[str, Any] = {
     "dataset": "cifar10", "family": "fedavg_cnn", "clients": 10, "private_images": 2000, "auxiliary_images": 100,
-    "rounds": 60, "device": "cpu",
+    "rounds": 60, "device": "cpu", "precision": "fp32", "workers": 1,
 }  # fmt: skip
 
 

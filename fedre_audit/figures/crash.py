@@ -120,7 +120,6 @@ FIGURES.register("crash")(
         lambda: {"setting": SETTING, **survive(TEN, SETTING)},
         (
             "fedre_audit/figures/crash.py",
-            "fedre_audit/runs.py",
             "fedre_audit/federation/checkpoint.py",
             "fedre_audit/federation/engine.py",
             "fedre_audit/federation/history.py",
