@@ -160,4 +160,4 @@ def check_width(models: Sequence[ClientModel], server_width: int) -> None:
 
 def as_encoder(model: ClientModel) -> ClientEncoder:
     """A frozen copy of a client's encoder in eval mode; gradients flow to images only, the model is not touched."""
-    return copy.deepcopy(model.encoder).eval().requires_grad_(False)
+    return copy.deepcopy(model.encoder).eval().requires_grad_(False).to(memory_format=torch.channels_last)

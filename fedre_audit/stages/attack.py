@@ -55,7 +55,7 @@ class Budget:
 def budget_of(config: AuditConfig, name: str) -> Budget:
     """The budget that the configuration gives an attack."""
     if name == "decoder":
-        return Budget(config.decoder_clients, None, {"steps": config.decoder_steps})
+        return Budget(config.decoder_clients, None, {"steps": config.decoder_steps, "bf16": config.precision == "bf16"})
     if name in OPTIMISERS and config.optimised_images is not None:
         return Budget(None, math.ceil(config.optimised_images / (config.clients or 1)), {})
     return Budget(None, None, {})

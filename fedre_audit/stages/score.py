@@ -30,8 +30,9 @@ from fedre_audit.stages.attack import STREAMED, audited_forms, auxiliary, budget
 from fedre_audit.stages.noise_free import noise_free_bounds
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.strips import write_strips
-from fedre_audit.stages.tables import Tables, cases
+from fedre_audit.stages.tables import Collected, Tables, cases, fit_membership
 from fedre_audit.stages.train import CEILING
+from fedre_audit.workers import Workers, forkable
 from knowledge_forms.base import ServerView
 from knowledge_forms.store import write_bytes
 from reports.schema import dump_scores
@@ -53,21 +54,50 @@ def declare(run: Run, clients: list[int], stream: int) -> dict[str, Any]:
     }
 
 
-def score_form(parts: Parts, form: str, evaluator: Any, quiet: bool) -> list[FormAttack]:
-    """Tables of every attack and target of one form, over all seeds; a cluster is a client of a seed."""
+def score_forms(parts: Parts, forms: list[str], evaluator: Any, quiet: bool) -> list[FormAttack]:
+    """Tables of every attack and target of the forms, over all seeds; a cluster is a client of a seed.
+
+    Clients are shared out to worker processes; tables are joined in client order, whoever made them.
+    """
     run = parts[0][0]
-    tables = Tables(list(run.config.attacks or ()), evaluator)
-    with progress(f"score {form}", len(parts) * (run.config.clients or 0), quiet=quiet) as tick:
-        for seed, (one, prepared) in enumerate(parts):
-            view, truth = read_view(one.path, form), read_truth(one.path, form)
-            images, labels = auxiliary(prepared)
-            models = load_clients(one.path)
-            for case in cases(one, prepared, view, truth, seed * (run.config.clients or 0)):
+    config, names = run.config, list(run.config.attacks or ())
+    views = [{form: read_view(one.path, form) for form in forms} for one, _ in parts]
+    truths = [{form: read_truth(one.path, form) for form in forms} for one, _ in parts]
+    models = [load_clients(one.path) for one, _ in parts]
+    public = [auxiliary(prepared) for _, prepared in parts]
+    items = [
+        (seed, client)
+        for seed, own in enumerate(views)
+        for client in sorted({client for view in own.values() for client in view.clients})
+    ]
+
+    def work(item: int, _: None) -> dict[str, Collected]:
+        seed, client = items[item]
+        one, prepared = parts[seed]
+        knowledge = knowledge_of(one, client, models[seed][client], *public[seed])
+        attackers = fit_membership(knowledge)
+        found = {}
+        for form, view in views[seed].items():
+            tables = Tables(names, evaluator)
+            for case in cases(one, prepared, view.client(client), truths[seed][form], seed * (config.clients or 0)):
                 tables.add(case)
-                tables.add_membership(case, knowledge_of(one, case.client, models[case.client], images, labels))
-                if case.stream == 1:
-                    tick()
-    return tables.joined(form)
+                tables.add_membership(case, knowledge, attackers)
+            found[form] = tables.collected
+        return found
+
+    with (
+        Workers(work, [1.0] * len(items), forkable(config.workers, config.threads)) as pool,
+        progress("score clients", len(items), quiet=quiet) as tick,
+    ):
+        done = {}
+        for item, found in pool.map(None):
+            done[item] = found
+            tick()
+    whole = {form: Tables(names, evaluator) for form in forms}
+    for item in sorted(done):
+        for form, collected in done[item].items():
+            whole[form].merge(collected)
+    return [table for form in forms for table in whole[form].joined(form)]
 
 
 def rows_of(scored: FormAttack, declaration: dict[str, Any], auxiliary_images: int) -> list[dict[str, Any]]:
@@ -162,6 +192,11 @@ def federation_block(run: Run, view: ServerView) -> dict[str, Any]:
     }
 
 
+def peak_memory_mb() -> int:
+    """The most memory that this process or one of its workers has held."""
+    return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // 1024
+
+
 def score(
     run: Run, prepared: Prepared, *, seconds: dict[str, float], quiet: bool = False, parts: Parts | None = None
 ) -> None:
@@ -184,7 +219,7 @@ def score(
     images, labels = auxiliary(prepared)
     known = prepared.labelled
     evaluator = train_evaluator(to_float(known.images), known.labels, len(prepared.data.classes), config.seed)
-    tables = [t for form in audited_forms(run) for t in score_form(parts, form, evaluator, quiet)]
+    tables = score_forms(parts, audited_forms(run), evaluator, quiet)
     rows = [row for scored in tables for row in rows_of(scored, declaration, len(images))]
     fill_ceilings(rows, CEILING)
     checks = competence(sorted({scored.attack for scored in tables}), unmixing=config.form == STREAMED)
@@ -204,7 +239,7 @@ def score(
             "versions": manifest["versions"],
             "config_sha256": run.sha256,
             "device": manifest["device"],
-            "precision": "fp32",
+            "precision": config.precision,
             "threads": config.threads,
             "command": command_of(run.path, config),
         },
@@ -237,6 +272,6 @@ def score(
             **{key: round(value, 2) for key, value in seconds.items()},
             "score": round(time.perf_counter() - started, 2),
         },
-        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "peak_memory_mb": peak_memory_mb(),
     }
     write_bytes(run.path / DONE, dump_scores(scores).encode())

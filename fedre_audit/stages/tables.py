@@ -1,6 +1,6 @@
 """Tables of one form: every attack's answers against every kind of target, client by client."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from attacks.floors import permuted_view
 from attacks.knowledge import Q3
-from attacks.membership import MEMBERSHIP
+from attacks.membership import MEMBERSHIP, Membership
 from fedre_audit.audit.evaluator import recognised
 from fedre_audit.audit.intervals import Floats
 from fedre_audit.audit.membership import membership_values
@@ -39,6 +39,8 @@ from fedre_audit.stages.prepare import Prepared
 from knowledge_forms.base import ServerView
 from knowledge_forms.store import read_tensors
 
+Key = tuple[str, str, bool, bool]  # attack, kind of target, of a stream, trusted
+Collected = tuple[dict[Key, list[PairScores]], dict[Key, dict[str, Any]], dict[Key, list[Floats]]]
 IMAGE_METRICS = ("psnr", "mse", "ssim")
 EVALUATOR = "evaluator_accuracy"
 
@@ -157,14 +159,33 @@ def cut(targets: Targets, rows: int) -> Targets:
     return Targets(targets.images[kept], targets.row[kept], targets.sample_ids[kept], targets.members[kept])
 
 
+def fit_membership(knowledge: Q3) -> dict[str, Membership]:
+    """Every membership attacker, fitted once for a client."""
+    return {name: attacker().fit(knowledge) for name, attacker in MEMBERSHIP.items()}
+
+
 class Tables:
     """Collects the tables of one form, and joins them over clients. Truth is read here; attacks never are run."""
 
     def __init__(self, attacks: list[str], evaluator: nn.Module) -> None:
         self.attacks, self.evaluator = attacks, evaluator
-        self.parts: dict[tuple[str, str, bool, bool], list[PairScores]] = {}
-        self.meta: dict[tuple[str, str, bool, bool], dict[str, Any]] = {}
-        self.pools: dict[tuple[str, str, bool, bool], list[Floats]] = {}
+        self.parts: dict[Key, list[PairScores]] = {}
+        self.meta: dict[Key, dict[str, Any]] = {}
+        self.pools: dict[Key, list[Floats]] = {}
+
+    @property
+    def collected(self) -> "Collected":
+        """All that was collected so far, as arrays: what a worker process hands back."""
+        return self.parts, self.meta, self.pools
+
+    def merge(self, collected: "Collected") -> None:
+        """Add what another one collected, after one's own."""
+        parts, meta, pools = collected
+        for key, tables in parts.items():
+            self.parts.setdefault(key, []).extend(tables)
+            self.meta.setdefault(key, meta[key])
+        for key, sizes in pools.items():
+            self.pools.setdefault(key, []).extend(sizes)
 
     def add(self, case: Case) -> None:
         """Score every attack that answered for this client."""
@@ -198,18 +219,17 @@ class Tables:
                 self.pools.setdefault((name, "retrieval", case.stream > 1, case.trusted), []).append(sizes)
         self._keep((name, kind, case.stream > 1, case.trusted), table.with_values(values | table.values), meta)
 
-    def _keep(self, key: tuple[str, str, bool, bool], table: PairScores, meta: dict[str, Any]) -> None:
+    def _keep(self, key: Key, table: PairScores, meta: dict[str, Any]) -> None:
         self.parts.setdefault(key, []).append(table)
         self.meta.setdefault(key, meta)
 
-    def add_membership(self, case: Case, knowledge: Q3) -> None:
+    def add_membership(self, case: Case, knowledge: Q3, attackers: Mapping[str, Membership]) -> None:
         """Score membership attackers: the client's images against images of its classes that never contributed."""
         labels = case.prepared.data.labels[case.contribution.sample_ids]
         others, other_labels = case.others
         same = torch.isin(other_labels, labels.unique())
         images, asked = torch.cat([case.private, others[same]]), torch.cat([labels, other_labels[same]])
-        for name, attacker in MEMBERSHIP.items():
-            fitted = attacker().fit(knowledge)
+        for name, fitted in attackers.items():
             values = {}
             views = {ATTACK: case.view}
             if case.form != "raw":  # rows of the same client in another order would be no null: the same images
@@ -224,7 +244,7 @@ class Tables:
             one = np.array([0])
             n = np.array([len(labels)])
             table = PairScores(np.array([case.cluster]), one, one - 1, n, one - 1, n, values)
-            meta = {"level": attacker.level, "round": case.view.latest.round, "stream": case.stream}
+            meta = {"level": fitted.level, "round": case.view.latest.round, "stream": case.stream}
             self._keep((f"membership_{name}", "membership", case.stream > 1, case.trusted), table, meta)
 
     def joined(self, form: str) -> list[FormAttack]:
