@@ -35,12 +35,14 @@ def train(model: nn.Module, images: Tensor, labels: Tensor, lr: float, batch: in
 
 
 @torch.no_grad()
-def entangle(model: nn.Module, images: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, dict[int, Tensor]]:
+def entangle(model: nn.Module, images: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     model.eval()
-    features = model.encoder(images).double()
-    held = labels.unique().tolist()
-    prototypes = torch.stack([features[labels == c].mean(0) for c in held])
-    return (weights.double() @ prototypes).float(), dict(zip(held, weights, strict=True))
+    held, which, counts = labels.unique(return_inverse=True, return_counts=True)
+    share = (weights / counts)[which]  # the mean of each class, weighted
+    vector = (share.double() @ model.encoder(images).double()).float()
+    encoding = torch.zeros(model.classifier.out_features)
+    encoding[held] = weights
+    return vector, encoding
 
 
 def federate(
@@ -56,14 +58,10 @@ def federate(
         for client, (model, (x, y)) in enumerate(zip(models, data, strict=True)):
             model.classifier.load_state_dict(server.state_dict())
             train(model, x, y, lr, batch)
-            vector, weights = entangle(model, x, y, draw(client, round_, len(y.unique())))
-            recorder.upload(client, round_, representation=vector, label_encoding=weights)  # recorded
+            vector, encoding = entangle(model, x, y, draw(client, round_, len(y.unique())))
+            recorder.upload(client, round_, representation=vector, label_encoding=encoding)  # recorded
             vectors.append(vector)
-            labels.append(
-                torch.zeros(server.out_features).index_put(
-                    (torch.tensor(list(weights)),), torch.stack([*weights.values()])
-                )
-            )
+            labels.append(encoding)
         loss = F.cross_entropy(server(torch.stack(vectors)), torch.stack(labels), reduction="sum")
         gradients = torch.autograd.grad(loss, list(server.parameters()))
         with torch.no_grad():

@@ -1,6 +1,8 @@
 """What the auditor of a foreign federation has; everything but the uploads is optional."""
 
-from dataclasses import dataclass, field
+import shlex
+from dataclasses import dataclass, field, fields
+from pathlib import PurePath
 from typing import Literal
 
 from knowledge_forms.errors import AuditError
@@ -34,6 +36,27 @@ class ForeignConfig:
     """where to attack"""
     threads: int = 1
     """CPU threads of one process"""
+
+
+PLACES = ("uploads", "truth", "weights")
+"""Options whose value is a path; only its last part is ever shown."""
+
+
+def command_line(config: ForeignConfig) -> str:
+    """The command that makes this audit, with the last part of each path alone.
+
+    >>> command_line(ForeignConfig("/home/me/my-uploads", auxiliary="mnist5k", attacks=["ridge", "decoder"]))
+    'audit --uploads my-uploads --auxiliary mnist5k --attacks ridge,decoder'
+    """
+    words = ["audit"]
+    for item in fields(ForeignConfig):
+        value = getattr(config, item.name)
+        if value is None or value == getattr(ForeignConfig(""), item.name) or item.name == "data_root":
+            continue
+        text = ",".join(value) if isinstance(value, list) else str(value)
+        text = PurePath(text).name if item.name in PLACES else text
+        words += ["--" + item.name.replace("_", "-"), text]
+    return shlex.join(words)
 
 
 def check_config(config: ForeignConfig) -> None:

@@ -8,7 +8,7 @@ from fedre_audit.audit.competence import competence
 from fedre_audit.audit.disclosures import disclosures, flags
 from fedre_audit.audit.truth import read_truth
 from fedre_audit.federation.view import read_view
-from fedre_audit.foreign.config import ForeignConfig
+from fedre_audit.foreign.config import ForeignConfig, command_line
 from fedre_audit.foreign.plan import Line
 from fedre_audit.runs import Run
 from fedre_audit.stages.attack import STREAMED, client_file, unmix_client
@@ -61,6 +61,7 @@ def write_partial(
         "run": {
             "seed": config.seed, "seeds": [config.seed], "versions": manifest["versions"],
             "config_sha256": run.sha256, "device": manifest["device"], "precision": "fp32", "threads": config.threads,
+            "command": command_line(config),
         },
         "volatile": {
             "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from attacks.base import ATTACKS
 from fedre_audit.config import AuditConfig, resolve
-from fedre_audit.foreign.config import ForeignConfig, check_config
+from fedre_audit.foreign.config import ForeignConfig, check_config, command_line
 from fedre_audit.foreign.data import gather, read_auxiliary
 from fedre_audit.foreign.encoder import ForeignModel, load_encoder
 from fedre_audit.foreign.layout import MANIFEST, lay_out
@@ -22,12 +22,14 @@ from fedre_audit.foreign.partial import unmix_all, write_partial, write_pictures
 from fedre_audit.foreign.plan import plan, plan_text
 from fedre_audit.foreign.truth import read_truth_folder
 from fedre_audit.foreign.uploads import ForeignUploads, read_uploads
+from fedre_audit.options import COMMAND_FILE
 from fedre_audit.pipeline import set_up_torch
 from fedre_audit.runs import Run, default_path, lock_run, open_run
 from fedre_audit.stages import attack as attacking
 from fedre_audit.stages import score as scoring
 from fedre_audit.stages.prepare import Prepared
 from knowledge_forms.errors import AuditError
+from knowledge_forms.store import write_bytes
 from reports.render import write_report
 
 FOREIGN = "foreign.json"
@@ -122,6 +124,7 @@ def audit_uploads(
             told = {"options": asdict(config), "clients": list(found.ids), "plan": plan(config, found),
                     "notes": [*found.notes, *notes]}  # fmt: skip
             run.write_json(FOREIGN, told)
+            write_bytes(run.path / COMMAND_FILE, (command_line(config) + "\n").encode())
         for note in run.read_json(FOREIGN)["notes"]:
             say(f"note: {note}")
         seconds = {"prepare": time.perf_counter() - started}

@@ -3,15 +3,16 @@
 import torch
 from torch import Tensor, nn
 
-from fedre_audit.models.base import build_model
+from fedre_audit.models.base import FAMILIES, build_model
 
 WIDTH = 32
 
 
 def engine(client: int) -> nn.Module:
     """The encoder of the engine's client, so that its weights fit."""
-    names = ("fedavg_cnn",)
-    return build_model(names[client % len(names)], (1, 28, 28), 10, WIDTH, seed=0).encoder
+    return build_model(
+        FAMILIES["fedavg_cnn"][client % len(FAMILIES["fedavg_cnn"])], (1, 28, 28), 10, WIDTH, seed=0
+    ).encoder
 
 
 def plain(channels: int, size: int, width: int = WIDTH) -> nn.Module:
