@@ -29,6 +29,7 @@ _BUILT_IN: dict[str, Unmixer] = {
     "filter": DriftFilter(adaptive=False, norm_smoothed=False),
     "adaptive": DriftFilter(norm_smoothed=False),
     DEFAULT: DriftFilter(),
+    "learned_drift": DriftFilter(learn=40),
     "second_order": DriftFilter(adaptive=False, norm_smoothed=False, order=2),
 }
 for _name, _method in _BUILT_IN.items():
@@ -102,7 +103,9 @@ def unmix(
     gap = math.nan
     if nulls and rounds > h:
         gap = float((estimate.nll[1:].mean() - estimate.nll[0]) / ((rounds - h) * stream.shape[2]))
-    judgement = judge(rounds=rounds, classes=h, rank=rank, error=claim, null_gap=gap)
+    judgement = judge(
+        rounds=rounds, classes=h, rank=rank, error=claim, null_gap=gap, models_drift=estimate.models_drift
+    )
     return Unmixed(
         client=view.latest.client,
         method=label or (method if isinstance(method, str) else type(method).__name__),

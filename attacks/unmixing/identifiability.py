@@ -31,8 +31,13 @@ class Judgement:
     reason: str
 
 
-def judge(*, rounds: int, classes: int, rank: int, error: float, null_gap: float) -> Judgement:
-    """The rule, from what the server knows alone. error: predicted relative error. null_gap: nats per scalar."""
+def judge(
+    *, rounds: int, classes: int, rank: int, error: float, null_gap: float, models_drift: bool = True
+) -> Judgement:
+    """The rule, from what the server knows alone. error: predicted relative error. null_gap: nats per scalar.
+
+    A method that takes prototypes for constant (or a fixed curve) cannot predict its own error, so it never claims.
+    """
     neither = "unmixing not validated: neither leak nor safety shown"
     if rounds < minimum_rounds(classes):
         return Judgement(
@@ -43,6 +48,8 @@ def judge(*, rounds: int, classes: int, rank: int, error: float, null_gap: float
         return Judgement("not_validated", f"{neither}; the label encodings have rank {rank} for {classes} classes")
     if math.isnan(null_gap):
         return Judgement("not_validated", f"{neither}; no permuted-weights null was run")
+    if not models_drift:
+        return Judgement("not_validated", f"{neither}; this method knows no drift, so its error cannot be predicted")
     if not null_gap > 0:
         return Judgement(
             "not_validated", f"{neither}; permuted weights explain the uploads as well (gap {null_gap:.2f} nats)"

@@ -33,11 +33,15 @@ class Dynamics:
 
 @dataclass(frozen=True)
 class Track:
-    """States of one model over T uploads: mean [T,m,k], covariance [T,m,m] and its prediction [T,m,m]."""
+    """States of one model over T uploads.
+
+    mean: [T,m,k]. covariance: [T,m,m], and as predicted before each upload: [T,m,m]. process: [T], as used.
+    """
 
     mean: Tensor
     covariance: Tensor
     predicted: Tensor
+    process: Tensor
 
 
 def rotate(uploads: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,7 +66,7 @@ def run_filter(
     covariance = dynamics.prior.repeat(n, g, 1, 1)
     moves = torch.einsum("gij,ntj->tngi", dynamics.shape, weights)
     nll = coordinates.new_zeros(n, g)
-    kept: tuple[list[Tensor], list[Tensor], list[Tensor]] = ([], [], [])
+    kept: tuple[list[Tensor], ...] = ([], [], [], [])
     for t in range(rounds):
         w = weights[:, t, :, None]
         if dynamics.transition is not None and t > 0:
@@ -73,8 +77,8 @@ def run_filter(
         energy = error.square().sum(1).double()
         gain = (covariance.flatten(1, 2) @ w).reshape(n, g, m)
         variance = (gain * w.mT).sum(2) + dynamics.noise
+        process = dynamics.process[t].expand(n, g)
         if t > 0:
-            process = dynamics.process[t].expand(n, g)
             spread = (moves[t] * w.mT).sum(2) * process
             if adaptive:
                 inflation = ((energy / features - variance) / spread.clamp(min=1e-300)).clamp(*INFLATION)
@@ -92,19 +96,22 @@ def run_filter(
         if keep:
             kept[0].append(state[0, :, 0].T.clone())
             kept[1].append(covariance[0, 0].clone())
+            kept[3].append(process[0, 0])
     return nll, Track(*(torch.stack(items) for items in kept)) if keep else None
 
 
-def smooth(track: Track, transition: Tensor | None = None) -> Track:
-    """Rauch-Tung-Striebel: every state given all uploads, same shapes."""
+def smooth(track: Track, transition: Tensor | None = None) -> tuple[Track, Tensor]:
+    """Rauch-Tung-Striebel: every state given all uploads, and the covariances [T-1,m,m] of t+1 with t."""
     mean, covariance = track.mean.clone(), track.covariance.clone()
     step = torch.eye(mean.shape[1], dtype=mean.dtype) if transition is None else transition
+    lagged = torch.empty_like(covariance[1:])
     for t in range(len(mean) - 2, -1, -1):
         # G = V F^T predicted^-1
         gain = torch.linalg.solve(track.predicted[t + 1], step @ track.covariance[t]).T
+        lagged[t] = covariance[t + 1] @ gain.T
         mean[t] += gain @ (mean[t + 1] - step @ track.mean[t])
         covariance[t] += gain @ (covariance[t + 1] - track.predicted[t + 1]) @ gain.T
-    return Track(mean, covariance, track.predicted)
+    return Track(mean, covariance, track.predicted, track.process), lagged
 
 
 def decaying_variance(rounds: Tensor, q: Tensor, tau: Tensor, floor: Tensor) -> Tensor:

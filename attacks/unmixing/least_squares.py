@@ -60,4 +60,4 @@ class LeastSquares:
                 read = torch.einsum("tp,hj->thpj", basis, torch.eye(h, dtype=torch.float64)).reshape(rounds, h, -1)
                 states = (read @ found + shift).float()
                 covariance = residual * (read @ inverse @ read.mT)
-        return Estimate(states, states, covariance, covariance, torch.stack(nll), {"rounds_used": float(last)})
+        return Estimate(states, states, covariance, covariance, torch.stack(nll), {"rounds_used": float(last)}, False)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attacks.unmixing.kalman import Dynamics, decaying_variance, rotate, run_filter, smooth
+from attacks.unmixing.kalman import Dynamics, Track, decaying_variance, rotate, run_filter, smooth
 from attacks.unmixing.model import Stream, scale_of, smoothed_norms
 
 PRIOR_SCALE = 10.0
@@ -61,6 +61,7 @@ class Estimate:
 
     filtered, smoothed: [T,h,d] float32, P_t given uploads to t, and given all. covariance: [T,h,h] of the smoothed
     state, one for all features. nll: [N], nats, of each weight hypothesis. options: the hyper-parameters chosen.
+    models_drift: whether the covariance allows for prototypes that move.
     """
 
     filtered: Tensor
@@ -69,6 +70,22 @@ class Estimate:
     filtered_covariance: Tensor
     nll: Tensor
     options: dict[str, float]
+    models_drift: bool = True
+
+
+def refine(dynamics: Dynamics, smoothed: Track, lagged: Tensor, features: int) -> Dynamics:
+    """One expectation-maximisation step on the drift: a variance for each round, one covariance shape for all rounds.
+
+    The shape, [h,h], says which classes drift more and which together. Its scale starts from the process noise the
+    smoothed track was made with. Source: Shumway & Stoffer 1982, doi 10.1111/j.1467-9892.1982.tb00349.x.
+    """
+    step = smoothed.mean.diff(dim=0)
+    moved = step @ step.mT / features + smoothed.covariance[1:] + smoothed.covariance[:-1] - lagged - lagged.mT
+    h = moved.shape[1]
+    process = torch.einsum("ij,tji->t", torch.linalg.inv(dynamics.shape[0]), moved) / h
+    shape = (moved / process[:, None, None]).mean(0)
+    process = torch.cat([process.new_zeros(1), process])[:, None]
+    return Dynamics(process, (shape + shape.T)[None] / 2, dynamics.noise, dynamics.prior)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +95,7 @@ class DriftFilter:
     adaptive: process noise follows the innovations. norm_smoothed: uploads are first divided by their smoothed norm.
     order: 1 for a random walk, 2 for a constant velocity. noise: known noise of an upload entry, same units.
     prior: [h,d], mean of the first state (class means of public data, or aligned classifier rows); None for 0.
+    learn: steps of `refine` after the grid (order 1 only).
     """
 
     adaptive: bool = True
@@ -86,6 +104,7 @@ class DriftFilter:
     grid: Grid = DEFAULT_GRID
     noise: float = 0.0
     prior: Tensor | None = None
+    learn: int = 0
 
     def __call__(self, stream: Stream, weights: Tensor) -> Estimate:
         """Weights [N,T,h] (the true ones first, then nulls), each with its own best point of the grid."""
@@ -107,7 +126,12 @@ class DriftFilter:
         dynamics = self._dynamics(stream.rounds, h, point, scale, noise)
         _, track = run_filter(hypotheses[:1], coordinates, dynamics, keep=True, **options)
         assert track is not None
-        smoothed = smooth(track, dynamics.transition)
+        smoothed, lagged = smooth(track, dynamics.transition)
+        for _ in range(self.learn):
+            dynamics = refine(dynamics, smoothed, lagged, d)
+            _, track = run_filter(hypotheses[:1], coordinates, dynamics, keep=True, **options | {"adaptive": False})
+            assert track is not None
+            smoothed, lagged = smooth(track)
 
         def restore(mean: Tensor) -> Tensor:
             states = mean[:, :h].float() @ basis.float()

@@ -39,7 +39,8 @@ def test_smoother_solves_the_batch_problem():
     weights, uploads, _ = planted(h, rounds, 6, sigma=noise, walk=q)
     dynamics = constant(rounds, h, q=q, noise=noise, prior=prior, common=common)
     _, track, basis = track_of(weights, uploads, dynamics)
-    means = smooth(track).mean @ basis
+    smoothed, lagged = smooth(track)
+    means = smoothed.mean @ basis
     # minimise sum |r_t - P_t^T w_t|^2/noise^2 + |P_t - P_{t-1}|^2_{Q^-1} + |P_0|^2/prior^2 over all P at once
     inverse = torch.linalg.inv(q**2 * dynamics.shape[0])
     system = torch.zeros(rounds * h, rounds * h).double()
@@ -59,7 +60,9 @@ def test_smoother_solves_the_batch_problem():
     expected = torch.linalg.solve(system, right).reshape(rounds, h, 6)
     torch.testing.assert_close(means, expected, rtol=1e-7, atol=1e-8)
     covariance = torch.linalg.inv(system)
-    torch.testing.assert_close(smooth(track).covariance[4], covariance[4 * h : 5 * h, 4 * h : 5 * h])
+    here, after = slice(4 * h, 5 * h), slice(5 * h, 6 * h)
+    torch.testing.assert_close(smoothed.covariance[4], covariance[here, here])
+    torch.testing.assert_close(lagged[4], covariance[after, here])
 
 
 def test_likelihood_is_that_of_the_joint_gaussian():

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from statistics import median
 
 import pytest
 import torch
@@ -228,7 +229,9 @@ def test_the_rule():
     }
     for status, change in expected.items():
         assert judge(**(fine | change)).status == status
-    for change in ({"null_gap": 0.0}, {"null_gap": math.nan}, {"rank": 4}, {"rounds": 5}, {"error": math.nan}):
+    nan = math.nan
+    never: list[dict] = [{"models_drift": False}, {"null_gap": 0.0}, {"null_gap": nan}, {"error": nan}]
+    for change in (*never, {"rank": 4}, {"rounds": 5}):
         assert judge(**(fine | change)).status == "not_validated"
 
 
@@ -241,3 +244,16 @@ def test_windowed_least_squares_uses_the_last_rounds_only():
         unmix(view_of(weights, uploads), method, nulls=0).prototypes,
         unmix(view_of(weights, changed), method, nulls=0).prototypes,
     )
+
+
+def test_learned_drift_finds_which_class_moves():
+    weights, _, truth = planted(4, 80, 128, walk=0.02)
+    g = torch.Generator().manual_seed(9)
+    truth = truth.clone()
+    truth[:, 2] += 0.3 * torch.randn(80, 128, generator=g, dtype=torch.float64).cumsum(0)
+    view = view_of(weights, torch.einsum("th,thd->td", weights, truth))
+    errors = {}
+    for name in ("adaptive_norm_smoothed", "learned_drift"):
+        late = zip(unmix(view, name, nulls=0).smoothed[-40:], truth[-40:], strict=True)
+        errors[name] = median(relative(state, p) for state, p in late)
+    assert errors["learned_drift"] < 0.9 * errors["adaptive_norm_smoothed"]

@@ -1,0 +1,12 @@
+"""Small matrices: one thread is faster, and far faster on a busy machine."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
