@@ -12,6 +12,7 @@ from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES
 from fedre_audit.options import one_or_many
 from fedre_audit.runs import Run, default_path, lock_run, open_run
+from fedre_audit.seeds import configs, part_runs, parts_of
 from fedre_audit.stages import attack as attacking
 from fedre_audit.stages import score as scoring
 from fedre_audit.stages import train as training
@@ -22,6 +23,7 @@ from knowledge_forms.errors import AuditError
 from knowledge_forms.mapping import MAPPINGS
 from reports.render import write_report
 
+DONE = {"train": training.DONE, "attack": attacking.DONE, "score": scoring.DONE}
 STAGES = ("train", "attack", "score", "report")
 
 
@@ -29,7 +31,8 @@ def check_names(config: AuditConfig) -> None:
     """Refuse unknown names before any work is done, all of them at once."""
     problems = []
     for registry, names in ((FORMS, [config.form]), (SYSTEMS, [config.system]), (FAMILIES, [config.family]),
-                            (ATTACKS, config.attacks or []), (MECHANISMS, [config.mechanism]), (LAWS, [config.weight_law]),
+                            (ATTACKS, config.attacks or []), (MECHANISMS, [config.mechanism]),
+                            (LAWS, [config.weight_law]),
                             (MAPPINGS, [config.mapping])):  # fmt: skip
         problems += [registry.refusal(name) for name in names if name not in registry]
     problems += [
@@ -51,18 +54,18 @@ def set_up_torch(config: AuditConfig) -> None:
 
 
 def run_stage(stage: str, run: Run, prepared: Prepared | None, seconds: dict[str, float], *, quiet: bool) -> None:
-    """Run one stage, whether or not it ran before."""
+    """Run one stage of every seed, whether or not it ran before."""
     if stage == "report":
         write_report(run.path)
         return
     prepared = prepared or prepare(run.config, quiet=quiet)
     started = time.perf_counter()
-    if stage == "train":
-        training.train(run, prepared, quiet=quiet)
-    elif stage == "attack":
-        attacking.attack(run, prepared, quiet=quiet)
-    else:
-        scoring.score(run, prepared, seconds=seconds, quiet=quiet)
+    parts = parts_of(run, prepared, quiet=quiet)
+    if stage == "score":
+        scoring.score(run, prepared, seconds=seconds, quiet=quiet, parts=parts)
+    for one, data in parts if stage != "score" else ():
+        if run.config.seeds is None or not one.has(DONE[stage]):
+            (training.train if stage == "train" else attacking.attack)(one, data, quiet=quiet)
     seconds[stage] = time.perf_counter() - started
 
 
@@ -71,14 +74,14 @@ def audit(config: AuditConfig, out: Path | None = None, *, quiet: bool = False) 
     config = resolve(config)
     check_names(config)
     set_up_torch(config)
-    done = {"train": training.DONE, "attack": attacking.DONE, "score": scoring.DONE}
     path = out or default_path(config)
     started = time.perf_counter()
-    prepared = prepare(config, quiet=quiet)  # before the folder is made: bad data leaves nothing behind
+    prepared = prepare(configs(config)[0], quiet=quiet)  # before the folder is made: bad data leaves nothing behind
     seconds = {"prepare": time.perf_counter() - started}
     with lock_run(path):
         run = open_run(path, config)
         for stage in STAGES:
-            if stage == "report" or not run.has(done[stage]):
+            owners = [run] if stage in ("score", "report") else part_runs(run)
+            if stage == "report" or not all(owner.has(DONE[stage]) for owner in owners):
                 run_stage(stage, run, prepared, seconds, quiet=quiet)
     return run

@@ -116,11 +116,13 @@ class Row(TypedDict):
     n: int
     n_invalid: int
     n_clusters: int
+    n_rows: NotRequired[int]
     interval_unit: Literal["client", "image"]
     more_leakage: Literal["higher", "lower"]
     headline: bool
     floor: Floors
     gain: Gains
+    best_floor: NotRequired[str | None]
     ceiling: Number
     chance: Number
     candidates: Number
@@ -138,6 +140,7 @@ class Unmixing(TypedDict):
     predicted_error: Number
     null_gap: Number
     validated: bool
+    recovered: NotRequired[bool]
     reason: str | None
     true_error: NotRequired[Number]
 

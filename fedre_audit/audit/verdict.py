@@ -193,7 +193,7 @@ def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
             carriers = {u: units[u].get(PRIMARY) or units[u][CLASS_TARGET] for u in found}
             worst = max(carriers, key=lambda u: carriers[u]["gain"]["best"]["value"] or -math.inf)
             return block(level, _found(level, form, worst, units[worst]), worst, carriers[worst], thresholds)
-    reasons = list(problems(scores))
+    reasons = list(dict.fromkeys(problems(scores)))
     if reasons:
         return block("NOT_ASSESSED", f"Not assessed: {'; '.join(reasons)}.", None, first, thresholds)
     total = sum(weights.values())

@@ -26,8 +26,11 @@ def run(command: str, arguments: Sequence[str]) -> int:
         audit_again(found, command)
         return 0
     pipeline.set_up_torch(found.config)
-    prepared = pipeline.prepare(found.config)  # before anything is removed: missing data lose nothing
+    prepared = pipeline.prepare(
+        pipeline.configs(found.config)[0]
+    )  # before anything is removed: missing data lose nothing
     with lock_run(path):
-        found.clear(command)
+        for one in {part.path: part for part in (found, *pipeline.part_runs(found))}.values():
+            one.clear(command)
         pipeline.run_stage(command, found, prepared, {}, quiet=False)
     return 0

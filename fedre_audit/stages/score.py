@@ -219,7 +219,7 @@ def score(
     images, labels = auxiliary(prepared)
     known = prepared.labelled
     evaluator = train_evaluator(to_float(known.images), known.labels, len(prepared.data.classes), config.seed)
-    tables = score_forms(parts, audited_forms(run), evaluator, quiet)
+    tables = score_forms(parts, audited_forms(parts[0][0]), evaluator, quiet)
     rows = [row for scored in tables for row in rows_of(scored, declaration, len(images))]
     fill_ceilings(rows, CEILING)
     checks = competence(sorted({scored.attack for scored in tables}), unmixing=config.form == STREAMED)
