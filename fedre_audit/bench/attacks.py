@@ -75,11 +75,12 @@ def attack_costs(auxiliary: int = 1000, rows: int = 50) -> dict[str, dict[str, f
     return found
 
 
-def decoder_step(batch_size: int = 64, steps: int = 20) -> Make:
+def decoder_step(batch_size: int = 64, steps: int = 20, device: torch.device | None = None) -> Make:
     """`steps` training steps of the convolutional decoder at 3x32x32 with its validation, counted in training FLOPs."""
     draw = torch.Generator().manual_seed(0)
-    source, target = torch.randn(1000, WIDTH, generator=draw), torch.rand(1000, *CIFAR, generator=draw)
-    network = DecoderNetwork(source, target.mean(0)).to(memory_format=torch.channels_last)
+    source = torch.randn(1000, WIDTH, generator=draw).to(device or "cpu")
+    target = torch.rand(1000, *CIFAR, generator=draw).to(source.device)
+    network = DecoderNetwork(source, target.mean(0)).to(source.device).to(memory_format=torch.channels_last)
     with FlopCounterMode(display=False) as counter:
         F.mse_loss(network(source[:batch_size]), target[:batch_size]).backward()
     bf16 = resolve(AuditConfig()).precision == "bf16"

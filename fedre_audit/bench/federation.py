@@ -86,7 +86,7 @@ def federate(
     **changes: Any,
 ) -> None:
     """Run a FedRE federation on random images: `images` to train on and a third as many to test per client."""
-    config = resolve(AuditConfig(clients=clients, rounds=rounds, device="cpu", family=family, **changes))
+    config = resolve(AuditConfig(clients=clients, rounds=rounds, family=family, **{"device": "cpu", **changes}))
     form = make_form(config.form, config)
     run_federation(
         models=build_clients(family, clients, shape, CLASSES, config.feature_width, config.seed),
