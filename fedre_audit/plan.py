@@ -104,7 +104,7 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     # Local epochs forward and backward, and one forward pass (a third) that makes the representations.
     training = (config.rounds or 0) * per_round * (config.local_epochs + 0.35)
     attacking = sum(SECONDS_PER_CLIENT[attack.cost] for attack in attacks.values()) * clients
-    scoring = 2e-3 * (config.private_images or 0) * len(attacks) + 2.0
+    scoring = 5e-3 * (config.private_images or 0) * len(attacks) + 4.0
     return Plan(
         config=config,
         images=f"{config.private_images} private and {config.auxiliary_images} public images of {data.name}, "

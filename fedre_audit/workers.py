@@ -91,11 +91,13 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # Killed before their pipes close, lest a worker about to answer complains of a broken one. They hold no state:
+        # files are written whole, tensors belong to the parent.
+        for process in self._processes:
+            process.kill()
+            process.join()
         for pipe in self._pipes:
             pipe.close()
-        for process in self._processes:
-            process.kill()  # they hold no state: files are written whole, tensors belong to the parent
-            process.join()
         self._pipes, self._processes = [], []
 
     def map(self, request: Any, items: Sequence[int] | None = None) -> Iterator[tuple[int, Any]]:

@@ -1,6 +1,7 @@
 """The command: help without torch, plans, every problem at once, JSON, gates, interruption, completion."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -173,3 +174,17 @@ def test_a_result_shows_itself_in_a_notebook(tmp_path):
     assert "<script>" not in shown
     assert 'data-value="13.642918"' in shown
     assert result.lines()[-1] == f"report: {tmp_path / 'report.html'}"
+
+
+def test_a_real_interruption_ends_with_130_and_one_line(tmp_path):
+    words = [sys.executable, "-m", "fedre_audit", *TINY, "--rounds", "500", "--out", str(tmp_path / "run")]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "run" / "history.jsonl").exists():
+        assert process.poll() is None
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.splitlines()[-1].startswith("audit: interrupted, nothing finished is lost; resume with: audit ")
