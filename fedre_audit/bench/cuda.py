@@ -63,7 +63,8 @@ def training_rates(name: str, batch_size: int) -> dict[str, float]:
 
 def many_clients(clients: int = 100, images: int = 256, rounds: int = 5) -> dict[str, float]:
     """Seconds of a round of many small clients, each in its own stream, and with a wait after every client."""
-    config = resolve(AuditConfig(clients=clients, rounds=rounds, device=DEVICE.type))
+    kind_of_device: Any = DEVICE.type
+    config = resolve(AuditConfig(clients=clients, rounds=rounds, device=kind_of_device))
     found = {}
     for kind in ("overlapped", "one_by_one"):
         models = build_clients("small", clients, (1, 28, 28), CLASSES, 512, 0)
