@@ -154,7 +154,7 @@ def _serve(handle: Handle, pipe: Connection, inherited: list[Connection], parent
     while True:
         try:
             items, request = pipe.recv()
-        except EOFError:
+        except (EOFError, ConnectionResetError):
             return
         for item in items:
             try:
