@@ -69,9 +69,7 @@ class History:
                 stream.flush()
                 os.fsync(stream.fileno())
         except OSError as error:
-            raise AuditError(
-                f"cannot write {path} ({error.strerror}); free space, then start again"
-            ) from error
+            raise AuditError(f"cannot write {path} ({error.strerror}); free space, then start again") from error
         self.rows.append(row)
 
 
