@@ -1,7 +1,6 @@
 """Pictures of a reproduction as SVG text: deterministic (hash salt, no date), readable on light and dark."""
 
 import io
-
 from typing import Any
 
 import matplotlib
