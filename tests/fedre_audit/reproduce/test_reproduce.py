@@ -1,0 +1,133 @@
+"""Reproductions: the exact table, what may be claimed from rows, and pages that show the same numbers."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from fedre_audit.cli import main
+from fedre_audit.reproduce.base import REPRODUCTIONS, Request, Row, reproduce
+from fedre_audit.reproduce.communication import rows as traffic_rows
+from fedre_audit.reproduce.pixel_attack import PUBLISHED, Scored, chosen_rows, distance_to_published
+from fedre_audit.reproduce.privacy import published_like, reading
+from fedre_audit.reproduce.toy import accuracy, make_toy, train_server
+from knowledge_forms.base import ServerView, Upload
+from knowledge_forms.errors import AuditError
+from reports.reproduction import load_reproduction, write_page_of
+from reports.schema import SchemaError
+
+EXACT = {
+    "LG-FedAvg upload": 513.00,
+    "FedGH upload": 257.02,
+    "FedProto upload": 257.02,
+    "FedProto broadcast": 512.00,
+    "FedMRL upload": 8863.08,
+    "FedRE upload": 5.12,
+    "FedRE broadcast": 513.00,
+}
+
+
+@pytest.fixture(scope="module")
+def traffic():
+    return {row.what: row for row in traffic_rows()}
+
+
+@pytest.mark.parametrize("what", EXACT)
+def test_published_traffic_comes_out_exactly(traffic, what):
+    assert traffic[what].ours == EXACT[what]
+    assert traffic[what].published == EXACT[what]
+
+
+def test_rows_that_do_not_come_out_say_why(traffic):
+    for what in ("FedGen upload", "FedGen broadcast", "FedKD upload"):
+        assert abs(traffic[what].difference) > 1
+        assert len(traffic[what].note) > 60
+    assert traffic["FedRE upload, honest count"].ours == 6.12
+
+
+def test_command_writes_json_and_page_with_the_same_numbers(tmp_path, capsys):
+    assert main(["reproduce", "communication", "--out", str(tmp_path)]) == 0
+    assert f"report: {tmp_path / 'reproduce.html'}" in capsys.readouterr().out
+    content = json.loads((tmp_path / "reproduce.json").read_text())
+    page = (tmp_path / "reproduce.html").read_text()
+    shown = [float(value) for value in re.findall(r'data-value="([^"]+)"', page)]
+    for row in content["rows"]:
+        for key in ("published", "ours", "difference"):
+            if row[key] is not None:
+                assert row[key] in shown
+    first = (tmp_path / "reproduce.html").read_bytes()
+    write_page_of(tmp_path)
+    assert (tmp_path / "reproduce.html").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("words", "needle"),
+    [(["everything"], "unknown reproduction 'everything'"), (["toy", "--preset", "big"], "unknown preset 'big'"),
+     ([], "usage"), (["toy", "--nonsense"], "nonsense")],
+)  # fmt: skip
+def test_bad_input_is_one_sentence(words, needle, capsys):
+    assert main(["reproduce", *words]) == 2
+    assert needle in capsys.readouterr().err
+
+
+def test_damaged_json_is_named(tmp_path):
+    with pytest.raises(SchemaError, match="does not exist"):
+        load_reproduction(tmp_path / "reproduce.json")
+    (tmp_path / "reproduce.json").write_text("{}")
+    with pytest.raises(SchemaError, match="not a reproduce"):
+        load_reproduction(tmp_path / "reproduce.json")
+
+
+def test_every_reproduction_has_a_title_and_a_protocol(tmp_path):
+    assert set(REPRODUCTIONS) == {"accuracy", "communication", "mechanisms", "overhead", "privacy", "toy"}
+    for _, one in REPRODUCTIONS.items():
+        assert one.title
+        assert len(one.protocol) > 80
+    with pytest.raises(AuditError, match="unknown preset"):
+        reproduce("toy", Request("huge", tmp_path, 0, "cpu", None))
+
+
+def test_toy_classifier_learns_from_every_form_and_depends_on_the_seed_alone():
+    toy = make_toy(3)
+    scores = [accuracy(train_server(toy, "entangled", 3, fixed=fixed), toy) for fixed in (False, True)]
+    again = accuracy(train_server(make_toy(3), "entangled", 3, fixed=False), make_toy(3))
+    assert scores[0] == again
+    assert scores[0] > 25.0
+    assert not torch.equal(make_toy(4).points, toy.points)
+
+
+def test_distance_is_zero_at_the_published_figures_and_one_at_its_edge():
+    assert distance_to_published(dict(PUBLISHED)) == 0
+    moved = dict(PUBLISHED)
+    moved["raw"] = (moved["raw"][0] + 0.5, moved["raw"][1])
+    assert distance_to_published(moved) == pytest.approx(1.0)
+
+
+def test_rows_are_spread_within_a_round_or_over_rounds():
+    many = Upload(0, 5, "raw", torch.zeros(10, 2), torch.eye(10))
+    single = [Upload(1, round_, "entangled", torch.zeros(1, 2), torch.ones(1, 1)) for round_ in range(5)]
+    assert chosen_rows(ServerView("", "raw", "", 2, 10, (many,)), 4) == [(0, 5, row) for row in (0, 3, 6, 9)]
+    assert chosen_rows(ServerView("", "entangled", "", 2, 1, tuple(single)), 2) == [(1, 3, 0), (1, 4, 0)]
+
+
+def test_reading_claims_what_the_rows_show_and_nothing_more():
+    def scored(psnr, mse, floor):
+        client = np.arange(5)
+        spread = np.linspace(-0.1, 0.1, 5)
+        return Scored(client, psnr + spread, mse + spread, np.full(5, floor))
+
+    good = {form: [(1, scored(*PUBLISHED[form], 11.67))] for form in PUBLISHED}
+    text = reading(published_like(good, "s"))
+    assert "disjoint intervals" in text
+    assert "Below the mean image, which uses no upload at all: prototype, entangled." in text
+    flat = {form: [(1, scored(12.0, 4000.0, 11.67))] for form in PUBLISHED}
+    text = reading(published_like(flat, "s"))
+    assert "overlapping intervals" in text
+    assert "no upload at all: none" in text
+
+
+def test_difference_needs_both_numbers():
+    assert Row("a", "s", 2.0).difference is None
+    assert Row("a", "s", 2.0, 1.5).difference == 0.5
