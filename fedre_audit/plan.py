@@ -13,6 +13,7 @@ from fedre_audit.config import AuditConfig, resolve
 from fedre_audit.models.base import FAMILIES, build_model
 from fedre_audit.progress import clock
 from fedre_audit.stages.prepare import Prepared, prepare
+from fedre_audit.workers import forkable
 
 SECONDS_PER_CLIENT = {"cheap": 0.6, "medium": 6.0, "heavy": 60.0}
 """Rough seconds of one attack on one client, both forms, by declared cost; measured on one 2020s server core."""
@@ -104,14 +105,20 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     # Local epochs forward and backward, and one forward pass (a third) that makes the representations.
     training = (config.rounds or 0) * per_round * (config.local_epochs + 0.35)
     attacking = sum(SECONDS_PER_CLIENT[attack.cost] for attack in attacks.values()) * clients
-    scoring = 5e-3 * (config.private_images or 0) * len(attacks) + 4.0
+    scoring = 5e-3 * (config.private_images or 0) * len(attacks)
+    shared = min(forkable(config.workers, config.threads), clients)  # processes that share the clients
+    stages = {
+        "train and record": training / shared,
+        "attack": attacking * arms / shared,
+        "score and report": (scoring / shared + 4.0) * arms,
+    }
     return Plan(
         config=config,
         images=f"{config.private_images} private and {config.auxiliary_images} public images of {data.name}, "
         f"{'×'.join(str(side) for side in shape)}, {classes} classes",
         clients=f"{clients} clients, {config.rounds} rounds",
         attacks={name: attack.level for name, attack in attacks.items()},
-        stages={"train and record": training, "attack": attacking * arms, "score and report": scoring * arms},
+        stages=stages,
         traffic=traffic_of(prepared, config.feature_width),
         broadcast=clients * classes * (config.feature_width + 1) if config.broadcast else 0,
     )
