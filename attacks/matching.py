@@ -9,6 +9,7 @@ from typing import ClassVar, Self, final
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from attacks.base import Attack
 from attacks.knowledge import Q0, Q2, check_level
@@ -26,6 +27,16 @@ def nearness(rows: Tensor, candidates: Tensor) -> Tensor:
 def pixel_scores(reconstructions: Tensor, candidates: Tensor) -> Tensor:
     """Reconstructions [n,c,h,w] against candidate images [m,c,h,w] by pixel distance -> [n,m]; higher = likelier."""
     return nearness(reconstructions, candidates)
+
+
+def correlation_scores(reconstructions: Tensor, candidates: Tensor) -> Tensor:
+    """The same by correlation, [n,m] in [-1,1]: pixel distance between images of equal mean and contrast.
+
+    A decoder that minimises squared error fades what it is unsure of, and plain distance then prefers every pale
+    candidate; correlation does not see contrast. An image without any contrast scores 0 against all.
+    """
+    a, b = (x.float().flatten(1) for x in (reconstructions, candidates.to(reconstructions.device)))
+    return F.normalize(a - a.mean(1, keepdim=True)) @ F.normalize(b - b.mean(1, keepdim=True)).T
 
 
 def embedding_scores(representation: Tensor, embeddings: Tensor) -> Tensor:
@@ -81,7 +92,7 @@ class ByEmbedding(Matcher):
 
 
 class ByReconstruction(Matcher):
-    """Pixel distance between an attack's reconstruction and the candidate; needs the level that the attack needs."""
+    """Correlation of an attack's reconstruction with the candidate; needs the level that the attack needs."""
 
     def __init__(self, *, attack: Attack) -> None:
         self.attack = attack
@@ -95,4 +106,4 @@ class ByReconstruction(Matcher):
         self.attack.fit(knowledge)
 
     def _scores(self, view: ServerView, candidates: Tensor) -> Tensor:
-        return pixel_scores(self.attack.reconstruct(view).images, candidates)
+        return correlation_scores(self.attack.reconstruct(view).images, candidates)

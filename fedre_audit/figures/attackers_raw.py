@@ -1,7 +1,7 @@
 """Every attacker on raw representations of one CIFAR-10 client, beside the floors, with the time it takes.
 
 FedAvgCNN, 1,500 private images, SGD lr 0.06, batch 32, 20 epochs; the head after each epoch stands in for what the
-server broadcast. 2,500 auxiliary images. PSNR is the mean over the first 300 private images; `null` is the same
+server broadcast. 2,500 auxiliary images, for retrieval also 15,000. PSNR is the mean over the first 300 private images; `null` is the same
 attacker fed the rows of someone else.
 """
 
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from attacks.base import ATTACKS, Attack
 from attacks.floors import FLOORS, permuted_view
 from attacks.knowledge import Q3
-from attacks.matching import embedding_scores, pixel_scores
+from attacks.matching import correlation_scores, embedding_scores, pixel_scores
 from attacks.membership import MEMBERSHIP
 from attacks.optimisation import Optimisation
 from attacks.ridge import Ridge
@@ -28,7 +28,7 @@ from fedre_audit.models import ClientModel, as_encoder, build_model
 from fedre_audit.seeding import generator
 from knowledge_forms.base import Classifier, ServerView, Upload
 
-CLASSES, TARGETS, PRIVATE, AUXILIARY = 10, 300, 1500, 2500
+CLASSES, TARGETS, PRIVATE, AUXILIARY, MANY = 10, 300, 1500, 2500, 15_000
 ATTACKERS = ("ridge", "random_features_ridge", "nearest_auxiliary_embedding", "corrector", "optimisation", "shadow")
 SOURCES = (
     *(f"attacks/{name}.py" for name in ("floors", "ridge", "features_ridge", "retrieval", "corrector", "optimisation")),
@@ -82,6 +82,12 @@ def top1(scores: Tensor) -> float:
     return round(float((scores.argmax(1) == torch.arange(len(scores))).float().mean()), 4)
 
 
+def retrieval(knowledge: Q3, own: ServerView, images: Tensor) -> dict[str, float]:
+    """Top-1 among all private images by the reconstructions of ridge: plain pixel distance, and correlation."""
+    decoded = Ridge().fit(knowledge).reconstruct(own).images
+    return {"distance": top1(pixel_scores(decoded, images)), "correlation": top1(correlation_scores(decoded, images))}
+
+
 def membership(knowledge: Q3, z: Tensor, images: Tensor, labels: Tensor, others: tuple[Tensor, Tensor]) -> Any:
     """AUC by attacker and images per class prototype; members against evaluation images of all classes."""
     found: dict[str, dict[str, float]] = {}
@@ -111,21 +117,24 @@ def measure() -> dict[str, Any]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     data = load_dataset("cifar10")
-    split = make_split(data, private=PRIVATE, auxiliary=AUXILIARY, evaluation=500, seed=0)
+    split = make_split(data, private=PRIVATE, auxiliary=MANY, evaluation=500, seed=0)
     images, labels = to_float(data.images[split.private]), data.labels[split.private]
     model = build_model("fedavg_cnn", data.shape, CLASSES, 512, 0)
     heads = train(model, images, labels)
     encoder = as_encoder(model)
-    public = to_float(data.images[split.auxiliary])
-    known = Q3(
-        public, data.labels[split.auxiliary], CLASSES, 0, model.rebuild, encoder, encoder, classifiers=heads
-    )  # fmt: skip
+    public, public_labels = to_float(data.images[split.auxiliary]), data.labels[split.auxiliary]
+
+    def enlarged(count: int) -> Q3:
+        """What an attacker with the first `count` public images knows."""
+        held = public[:count], public_labels[:count]
+        return Q3(*held, CLASSES, 0, model.rebuild, encoder, encoder, classifiers=heads)
+
+    known = enlarged(AUXILIARY)
     with torch.no_grad():
         z = encoder(images)
     own, targets = view(z[:TARGETS], labels[:TARGETS]), images[:TARGETS]
     floors = {floor.name: mean_psnr(floor().fit(known), own, targets) for floor in FLOORS}
     attackers = {name: measured(ATTACKS[name], known, own, targets) for name in ATTACKERS}
-    decoded = Ridge().fit(known).reconstruct(view(z, labels)).images
     others = to_float(data.images[split.evaluation]), data.labels[split.evaluation]
     values = {
         "targets": TARGETS,
@@ -135,8 +144,8 @@ def measure() -> dict[str, Any]:
         "retrieval_top1": {
             "candidates": PRIVATE,
             "chance": round(1 / PRIVATE, 5),
-            "ridge_pixels": top1(pixel_scores(decoded, images)),
             "embedding": top1(embedding_scores(z, z.clone())),
+            "ridge": {str(n): retrieval(enlarged(n), view(z, labels), images) for n in (AUXILIARY, MANY)},
         },
         "membership_auc": membership(known, z, images, labels, others),
         "identity_encoder": identity_encoder(images, labels),

@@ -1,10 +1,11 @@
 """Matchers: a candidate is found where the upload tells it apart, and at chance where it does not."""
 
+import numpy as np
 import pytest
 import torch
 
 from attacks.knowledge import Q0
-from attacks.matching import ByEmbedding, ByReconstruction, embedding_scores, pixel_scores
+from attacks.matching import ByEmbedding, ByReconstruction, correlation_scores, embedding_scores, pixel_scores
 from attacks.ridge import Ridge
 from knowledge_forms.errors import AuditError
 from tests.attacks.tiny import knowledge, upload_of
@@ -46,6 +47,14 @@ def test_a_row_that_is_not_finite_scores_nan_and_the_others_stand():
     scores = embedding_scores(rows, pool(4).flatten(1))
     assert scores[1].isnan().all()
     assert scores[[0, 2]].isfinite().all()
+
+
+def test_correlation_ignores_mean_and_contrast_and_equals_numpy():
+    a, b = pool(5), pool(8, seed=8)
+    expected = torch.from_numpy(np.corrcoef(a.flatten(1).numpy(), b.flatten(1).numpy())[:5, 5:]).float()
+    torch.testing.assert_close(correlation_scores(a, b), expected, atol=1e-5, rtol=0)
+    torch.testing.assert_close(correlation_scores(0.2 * a + 0.3, b), expected, atol=1e-5, rtol=0)
+    assert (correlation_scores(torch.full_like(a, 0.5), b) == 0).all()
 
 
 def test_level_is_checked():
