@@ -1,8 +1,8 @@
 """Every attacker on raw representations of one CIFAR-10 client, beside the floors, with the time it takes.
 
 FedAvgCNN, 1,500 private images, SGD lr 0.06, batch 32, 20 epochs; the head after each epoch stands in for what the
-server broadcast. 2,500 auxiliary images, for retrieval also 15,000. PSNR is the mean over the first 300 private images; `null` is the same
-attacker fed the rows of someone else.
+server broadcast. 2,500 auxiliary images, for retrieval also 15,000. PSNR is the mean over the first 300 private
+images; `null` is the same attacker fed the rows of someone else.
 """
 
 import time
