@@ -50,7 +50,9 @@ def test_run_folder_is_complete(entangled):
     found = scores(entangled)
     headline = [row for row in found["rows"] if row["headline"]]
     assert {row["form"] for row in headline} == {"entangled"}
-    whole = [r for r in headline if (r["stream"], r["slice"], r["target"], r["metric"]) == (1, "all", "members", "psnr")]
+    whole = [
+        r for r in headline if (r["stream"], r["slice"], r["target"], r["metric"]) == (1, "all", "members", "psnr")
+    ]
     assert len(whole) == 1
     assert whole[0]["ceiling"] is not None
     assert whole[0]["ci95"] is not None
