@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,10 @@ HEADLINES = {
 
 
 def run(
-    sections: Sequence[str] = tuple(SECTIONS), *, repeats: int = 5, say: Callable[[str], None] = print
+    sections: Sequence[str] = tuple(SECTIONS),
+    *,
+    repeats: int = 5,
+    say: Callable[[str], None] = partial(print, flush=True),
 ) -> dict[str, Any]:
     """Measure the sections; headline figures first, then each section whole, then the machine."""
     torch.set_num_threads(1)
