@@ -3,7 +3,6 @@
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,7 @@ def run(
     sections: Sequence[str] = tuple(SECTIONS),
     *,
     repeats: int = 5,
-    say: Callable[[str], None] = partial(print, flush=True),
+    say: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """Measure the sections; headline figures first, then each section whole, then the machine."""
     torch.set_num_threads(1)
@@ -81,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=5, help="repeats of each ratio; the median counts")
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="measure these only")
     options = parser.parse_args(arguments)
-    found = run(options.only, repeats=options.repeats)
+    found = run(options.only, repeats=options.repeats, say=lambda line: print(line, flush=True))
     if options.json:
         write_bytes(options.json, (json.dumps(found, indent=1) + "\n").encode())
     return 0
