@@ -28,8 +28,8 @@ _BUILT_IN: dict[str, Unmixer] = {
     "polynomial": LeastSquares(degree=2),
     "filter": DriftFilter(adaptive=False, norm_smoothed=False),
     "adaptive": DriftFilter(norm_smoothed=False),
-    DEFAULT: DriftFilter(),
-    "learned_drift": DriftFilter(learn=40),
+    DEFAULT: DriftFilter(bounded=True),
+    "learned_drift": DriftFilter(learn=40, bounded=True),
     "second_order": DriftFilter(adaptive=False, norm_smoothed=False, order=2),
 }
 for _name, _method in _BUILT_IN.items():

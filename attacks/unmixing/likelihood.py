@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from attacks.unmixing.kalman import Dynamics, Track, decaying_variance, rotate, run_filter, smooth
-from attacks.unmixing.model import Stream, scale_of, smoothed_norms
+from attacks.unmixing.model import Stream, scale_of, smoothed_norms, within_bounds
 
 PRIOR_SCALE = 10.0
 NOISE_FLOOR = 1e-3
@@ -95,7 +95,7 @@ class DriftFilter:
     adaptive: process noise follows the innovations. norm_smoothed: uploads are first divided by their smoothed norm.
     order: 1 for a random walk, 2 for a constant velocity. noise: known noise of an upload entry, same units.
     prior: [h,d], mean of the first state (class means of public data, or aligned classifier rows); None for 0.
-    learn: steps of `refine` after the grid (order 1 only).
+    learn: steps of `refine` after the grid (order 1 only). bounded: keep states within what the uploads allow.
     """
 
     adaptive: bool = True
@@ -105,6 +105,7 @@ class DriftFilter:
     noise: float = 0.0
     prior: Tensor | None = None
     learn: int = 0
+    bounded: bool = False
 
     def __call__(self, stream: Stream, weights: Tensor) -> Estimate:
         """Weights [N,T,h] (the true ones first, then nulls), each with its own best point of the grid."""
@@ -137,7 +138,8 @@ class DriftFilter:
             states = mean[:, :h].float() @ basis.float()
             if self.prior is not None:
                 states += self.prior.float() / float(norms[-1])
-            return states.mul_(norms.float()[:, None, None])
+            states *= norms.float()[:, None, None]
+            return within_bounds(states, weights[0], stream.uploads) if self.bounded else states
 
         squared = norms.square()[:, None, None]
         return Estimate(

@@ -73,3 +73,15 @@ def permuted_weights(weights: Tensor, count: int, seed: int) -> Tensor:
     place = (~held).long().argsort(dim=-1, stable=True).expand_as(source)
     permuted = torch.zeros_like(order)
     return permuted.scatter_(-1, place, weights.expand_as(order).gather(-1, source))
+
+
+def within_bounds(states: Tensor, weights: Tensor, uploads: Tensor) -> Tensor:
+    """States [T,h,d] clipped to what non-negative uploads [T,d] allow: 0 <= P_tc <= r_t / w_tc, entry by entry.
+
+    Representations after a rectifier are non-negative, and uploads show that; as the bounds are then true, clipping
+    never moves an estimate away from the truth. Uploads with a negative entry leave the states as they are.
+    """
+    if float(uploads.min()) < 0:
+        return states
+    highest = (uploads[:, None, :] / weights[:, :, None]).nan_to_num(nan=torch.inf).to(states)
+    return torch.minimum(states.clamp(min=0.0), highest)

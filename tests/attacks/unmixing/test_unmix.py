@@ -11,7 +11,7 @@ from attacks.unmixing import UNMIXERS, recovered_view, unmix
 from attacks.unmixing.identifiability import judge, minimum_rounds, rank_of
 from attacks.unmixing.least_squares import LeastSquares, solve
 from attacks.unmixing.likelihood import DriftFilter, make_grid
-from attacks.unmixing.model import permuted_weights, smoothed_norms
+from attacks.unmixing.model import permuted_weights, smoothed_norms, within_bounds
 from knowledge_forms.errors import AuditError
 from tests.attacks.unmixing.streams import draw_weights, planted, relative, view_of
 
@@ -257,3 +257,17 @@ def test_learned_drift_finds_which_class_moves():
         late = zip(unmix(view, name, nulls=0).smoothed[-40:], truth[-40:], strict=True)
         errors[name] = median(relative(state, p) for state, p in late)
     assert errors["learned_drift"] < 0.9 * errors["adaptive_norm_smoothed"]
+
+
+def test_bounds_never_move_an_estimate_away_from_the_truth():
+    weights, _, truth = planted(4, 30, 64, walk=0.05)
+    truth = truth.clamp(min=0)
+    uploads = torch.einsum("th,thd->td", weights, truth)
+    guess = truth + torch.randn(truth.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    clipped = within_bounds(guess, weights, uploads)
+    assert bool(((clipped - truth).abs() <= (guess - truth).abs() + 1e-12).all())
+    assert float((clipped - truth).norm() / (guess - truth).norm()) < 0.9
+    assert within_bounds(guess, weights, uploads - 1.0) is guess
+    away = weights.clone()
+    away[3, 1] = 0
+    assert bool(within_bounds(guess, away, uploads).isfinite().all())
