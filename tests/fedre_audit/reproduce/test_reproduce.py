@@ -10,8 +10,9 @@ import torch
 from fedre_audit.cli import main
 from fedre_audit.reproduce.base import REPRODUCTIONS, Request, Row, reproduce
 from fedre_audit.reproduce.communication import rows as traffic_rows
-from fedre_audit.reproduce.pixel_attack import PUBLISHED, Scored, chosen_rows, distance_to_published
-from fedre_audit.reproduce.privacy import published_like, reading
+from fedre_audit.reproduce.document import ROOT, document
+from fedre_audit.reproduce.pixel_attack import PUBLISHED, Scored, Setting, chosen_rows, distance_to_published
+from fedre_audit.reproduce.privacy import STORED, published_like, reading
 from fedre_audit.reproduce.toy import accuracy, make_toy, train_server
 from knowledge_forms.base import ServerView, Upload
 from knowledge_forms.errors import AuditError
@@ -131,3 +132,16 @@ def test_reading_claims_what_the_rows_show_and_nothing_more():
 def test_difference_needs_both_numbers():
     assert Row("a", "s", 2.0).difference is None
     assert Row("a", "s", 2.0, 1.5).difference == 0.5
+
+
+def test_the_document_is_what_the_results_say():
+    text, pictures = document(ROOT / "results")
+    assert (ROOT / "docs" / "reproduction.md").read_text() == text
+    for name, svg in pictures.items():
+        assert (ROOT / "docs" / name).read_text() == svg
+
+
+def test_the_stored_setting_is_the_nearest_of_the_sweep():
+    stored = json.loads((ROOT / "results" / "privacy_sweep.json").read_text())
+    best = min(stored["values"]["settings"], key=lambda entry: entry["distance"])
+    assert Setting(best["steps"], best["lr"], best["tv"], best["start"]) == STORED
