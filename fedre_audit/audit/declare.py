@@ -12,9 +12,13 @@ FEWEST_ROWS = 4
 
 
 def declared_attacks(everywhere: list[str]) -> list[str]:
-    """Of the attacks that run on every client and row, one per threat level: the costliest, then the last by name."""
+    """Of the attacks that run on every client and row, one per threat level: the costliest, then the last by name.
+
+    Query-free ones (Q0) cannot be proven able, so the verdict rests on them only where there is nothing else.
+    """
     best: dict[str, str] = {}
-    for name in sorted(everywhere, key=lambda name: (COSTS.index(ATTACKS[name].cost), name)):
+    able = [name for name in everywhere if ATTACKS[name].level != "Q0"] or everywhere
+    for name in sorted(able, key=lambda name: (COSTS.index(ATTACKS[name].cost), name)):
         best[ATTACKS[name].level] = name
     return sorted(best.values())
 
