@@ -1,0 +1,23 @@
+"""Speed and memory of the engine on the machine that measured them (see `hardware` and `machine`)."""
+
+from typing import Any
+
+from fedre_audit.bench.__main__ import run
+from fedre_audit.figures import FIGURES, Figure
+
+SOURCES = (
+    "fedre_audit/bench/federation.py",
+    "fedre_audit/bench/naive.py",
+    "fedre_audit/bench/measure.py",
+    "fedre_audit/federation/client.py",
+    "fedre_audit/federation/local.py",
+    "fedre_audit/workers.py",
+)
+
+
+def measure() -> dict[str, Any]:
+    """All sections, medians of five."""
+    return run(repeats=5)
+
+
+FIGURES.register("bench")(Figure(measure, SOURCES))
