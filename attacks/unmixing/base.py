@@ -41,10 +41,11 @@ class Unmixed:
     """What unmixing found for one client; nothing in it rests on truth.
 
     classes: int64 [h], ever held. prototypes: [h,d] float32, the newest state (empty where refused).
-    smoothed, filtered: [T,h,d] float32 by round of `rounds` int64 [T]: a claim rests on the smoothed ones.
-    rank, condition: of the weights. error_by_round: [T], predicted relative error of the smoothed states (0 exact,
-    1 no recovery). predicted_error: its median over the last half of the rounds, 50 at most. predicted_last: of
-    `prototypes`. null_gap: nats per scalar by which permuted weights fit worse (nan without nulls).
+    smoothed, filtered: [T,h,d] float32 by round of `rounds` int64 [T]. rank, condition: of the weights.
+    error_by_round: [T], predicted relative error of the smoothed states (0 exact, 1 no recovery).
+    predicted_smoothed: its median over the last half of the rounds, 50 at most. predicted_last: of `prototypes`.
+    predicted_error: the larger of the two, which the claim rests on.
+    null_gap: nats per scalar by which permuted weights fit worse (nan without nulls).
     status: validated | inconclusive | not_validated | refused, with its reason. label_share: [h], mean weight by
     class (under mechanisms that weigh samples, an estimate of the label histogram).
     """
@@ -60,6 +61,7 @@ class Unmixed:
     rank: int
     condition: float
     predicted_error: float
+    predicted_smoothed: float
     predicted_last: float
     null_gap: float
     status: str
@@ -99,12 +101,13 @@ def unmix(
     weights = torch.cat([stream.weights[None], permuted_weights(stream.weights, nulls, seed)])
     estimate = unmixer(stream, weights)
     errors = predicted_error(estimate.smoothed, estimate.covariance)
-    claim = float(errors[-min(CLAIM_WINDOW, (rounds + 1) // 2) :].median())
+    smoothed, last = float(errors[-min(CLAIM_WINDOW, (rounds + 1) // 2) :].median()), float(errors[-1])
+    error = smoothed if smoothed > last or math.isnan(smoothed) else last
     gap = math.nan
     if nulls and rounds > h:
         gap = float((estimate.nll[1:].mean() - estimate.nll[0]) / ((rounds - h) * stream.shape[2]))
     judgement = judge(
-        rounds=rounds, classes=h, rank=rank, error=claim, null_gap=gap, models_drift=estimate.models_drift
+        rounds=rounds, classes=h, rank=rank, error=error, null_gap=gap, models_drift=estimate.models_drift
     )
     return Unmixed(
         client=view.latest.client,
@@ -117,8 +120,9 @@ def unmix(
         error_by_round=errors,
         rank=rank,
         condition=condition,
-        predicted_error=claim,
-        predicted_last=float(errors[-1]),
+        predicted_error=error,
+        predicted_smoothed=smoothed,
+        predicted_last=last,
         null_gap=gap,
         status=judgement.status,
         reason=judgement.reason,
@@ -173,6 +177,6 @@ def _direct(
         client=view.latest.client, method="observed", classes=stream.classes, rounds=stream.rounds,
         prototypes=states, smoothed=states[None], filtered=states[None],
         error_by_round=torch.full((len(stream.rounds),), error), rank=rank, condition=condition,
-        predicted_error=error, predicted_last=error, null_gap=math.nan,
+        predicted_error=error, predicted_smoothed=error, predicted_last=error, null_gap=math.nan,
         status=judgement.status, reason=judgement.reason, label_share=stream.weights.mean(0).float(), form=form,
     )  # fmt: skip
