@@ -18,6 +18,7 @@ from fedre_audit.config import AuditConfig, resolve
 from fedre_audit.federation.client import HEAVY, ClientData, SGDStep, forward_flops
 from fedre_audit.federation.engine import run_federation
 from fedre_audit.federation.forms import make_form
+from fedre_audit.federation.local import has_depthwise
 from fedre_audit.federation.recorder import Recorder
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models import MODELS, build_clients, build_model
@@ -41,7 +42,7 @@ def training(name: str, batch_size: int, shape: ImageShape = CIFAR) -> tuple[Mak
     """One training step of a model as the engine takes it, counted in FLOPs; and the FLOPs of one image."""
     model = build_model(name, shape, CLASSES, 512, seed=0).train().to(memory_format=torch.channels_last)
     own = random_client(4 * batch_size, 0, shape, 0)
-    bf16 = resolve(AuditConfig()).precision == "bf16" and forward_flops(model) >= HEAVY
+    bf16 = resolve(AuditConfig()).precision == "bf16" and forward_flops(model) >= HEAVY and not has_depthwise(model)
     step = SGDStep(model, own.images, own.labels, lr=0.01, bf16=bf16)
     with FlopCounterMode(display=False) as counter:
         step(torch.arange(batch_size))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fedre_audit.config import AuditConfig
 from fedre_audit.federation.client import (
@@ -70,16 +70,21 @@ class CapturedStep:
         return loss.clone()
 
 
+def has_depthwise(model: nn.Module) -> bool:
+    """Whether a convolution treats each channel apart: bfloat16 doubles such a network's time on a CPU."""
+    return any(isinstance(module, nn.Conv2d) and module.groups > 1 for module in model.modules())
+
+
 class LocalClient:
     """A client between rounds: its model (changed in place) and data on one device, and how it computes.
 
-    bf16: only models heavy enough to gain from it (`HEAVY`). cost: FLOPs of a round, for sharing clients out.
+    bf16: only models that gain from it: heavy (`HEAVY`), no depthwise convolution. cost: FLOPs of a round, for sharing clients out.
     """
 
     def __init__(self, number: int, model: ClientModel, data: ClientData, config: AuditConfig) -> None:
         self.number, self.model, self.data, self.config = number, model, data, config
         flops = forward_flops(model)
-        self.bf16 = config.precision == "bf16" and flops >= HEAVY
+        self.bf16 = config.precision == "bf16" and flops >= HEAVY and not has_depthwise(model)
         self.cost = flops * (len(data.images) * (3 * config.local_epochs + 1) + len(data.test_images))
         step = SGDStep(model, data.images, data.labels, lr=config.lr, bf16=self.bf16)
         on_gpu = data.images.is_cuda

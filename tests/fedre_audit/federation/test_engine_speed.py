@@ -79,17 +79,19 @@ def test_workers_are_one_a_core_and_one_where_forking_cannot_be(monkeypatch):
     assert hardware.choose_workers(10, 1) == 1
 
 
-def test_only_heavy_models_compute_in_bf16():
+def test_only_heavy_models_without_depthwise_convolutions_compute_in_bf16():
     config = AuditConfig(precision="bf16")
     images = torch.zeros(2, 3, 32, 32, dtype=torch.uint8)
-    for name, heavy in (("small_cnn", False), ("fedavg_cnn", True)):
+    for name, heavy, gains in (
+        ("small_cnn", False, False), ("fedavg_cnn", True, True), ("mobilenet_v2", True, False)
+    ):  # fmt: skip
         model = build_model(name, (3, 32, 32), 10, 64, seed=0)
         data = client_data(0, LABELS[0])
         client = LocalClient(
             0, model, data.__class__(images, torch.zeros(2).long(), data.ids[:2], images, data.labels[:2]), config
         )
         assert (forward_flops(model) >= HEAVY) is heavy
-        assert client.bf16 is heavy
+        assert client.bf16 is gains
 
 
 def test_forward_flops_are_the_arithmetic_of_the_plain_cnn():
