@@ -78,7 +78,8 @@ def has_depthwise(model: nn.Module) -> bool:
 class LocalClient:
     """A client between rounds: its model (changed in place) and data on one device, and how it computes.
 
-    bf16: only models that gain from it: heavy (`HEAVY`), no depthwise convolution. cost: FLOPs of a round, for sharing clients out.
+    bf16: only models that gain from it: heavy (`HEAVY`), no depthwise convolution. cost: FLOPs of a
+    round, for sharing clients out.
     """
 
     def __init__(self, number: int, model: ClientModel, data: ClientData, config: AuditConfig) -> None:
