@@ -10,7 +10,8 @@ from torch import Tensor
 from attacks.unmixing.kalman import Dynamics, Track, decaying_variance, rotate, run_filter, smooth
 from attacks.unmixing.model import Stream, scale_of, smoothed_norms, within_bounds
 
-PRIOR_SCALE = 10.0
+COMMON_SCALE = 10.0  # deviation of what classes share in the first state, in units of the upload scale
+CONTRAST_SCALE = 1.0  # and of what sets one apart: no more than uploads vary; ten times that ruins many classes
 NOISE_FLOOR = 1e-3
 
 
@@ -152,14 +153,15 @@ class DriftFilter:
         )
 
     def _dynamics(self, rounds: Tensor, h: int, grid: Grid, scale: float, noise: float) -> Dynamics:
-        eye = torch.eye(h, dtype=torch.float64)
+        eye, ones = torch.eye(h, dtype=torch.float64), torch.ones(h, h, dtype=torch.float64)
+        first = scale**2 * (COMMON_SCALE**2 * ones + CONTRAST_SCALE**2 * eye)
         process = decaying_variance(rounds, grid.q * scale, grid.tau, grid.floor)
         sigma = (grid.noise * scale).clamp(min=max(noise, NOISE_FLOOR * scale))
         if self.order == 1:
-            shape = eye + grid.common.square()[:, None, None] * torch.ones(h, h, dtype=torch.float64)
-            return Dynamics(process, shape, sigma.square(), (PRIOR_SCALE * scale) ** 2 * eye)
+            shape = eye + grid.common.square()[:, None, None] * ones
+            return Dynamics(process, shape, sigma.square(), first)
         zero = torch.zeros_like(eye)
         still = torch.block_diag(1e-10 * eye, eye).expand(len(grid), -1, -1)
-        prior = torch.block_diag((PRIOR_SCALE * scale) ** 2 * eye, scale**2 * eye)
+        prior = torch.block_diag(first, scale**2 * eye)
         move = torch.cat([torch.cat([eye, eye], 1), torch.cat([zero, eye], 1)])
         return Dynamics(process, still, sigma.square(), prior, move)

@@ -35,7 +35,7 @@ def test_static_prototypes_under_known_noise():
 @pytest.mark.parametrize(
     ("case", "limit"),
     [
-        ({"walk": 0.02, "sigma": 0.02}, 0.14),
+        ({"walk": 0.02, "sigma": 0.02}, 0.16),
         ({"walk": 0.1, "common": 0.1}, 0.40),
         ({"classes": 20, "walk": 0.02, "sigma": 0.02}, 0.22),
     ],
