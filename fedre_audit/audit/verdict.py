@@ -18,6 +18,8 @@ ALPHA = 0.05
 POWER = 0.8
 BLIND_DB = 3.0
 """Where even a gain of this many dB would have gone unseen, absence of leakage is not claimed."""
+FEWEST_UNITS = 4
+"""With fewer independent clients (or upload rows, where clients are fewer) absence of leakage is not claimed."""
 WEIGHTS = {"all": 4.0, "n1": 4.0, "n2-5": 4.0}
 """Shares of the level on the longest stream; every other slice has 1, and all single clients together have 1."""
 PRIMARY = ("psnr", "members")
@@ -107,11 +109,12 @@ def sample_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
 def detectable_gain(row: Mapping[str, Any], share: float) -> float | None:
     """Smallest true gain over the best floor that the row would have shown with power 0.8, in the row's unit.
 
-    share: of the level that the row's unit has at the first step of the correction.
+    share: of the level that the row's unit has at the first step of the correction. None where there are too few
+    independent values, or no spread among them: answers equal to the floor's prove no power.
     """
     interval = row["gain"]["best"]["ci95"]
     df = (row["n_clusters"] if row["interval_unit"] == "client" else row["n_rows"]) - 1
-    if interval is None or None in interval or df < 1:
+    if interval is None or None in interval or df < FEWEST_UNITS - 1 or interval[0] == interval[1]:
         return None
     error = (interval[1] - interval[0]) / 2 / stats.t.ppf(0.975, df)
     return float((stats.t.ppf(1 - ALPHA * share, df) + stats.t.ppf(POWER, df)) * error)
@@ -128,6 +131,19 @@ def name_of(unit: Unit) -> str:
     return f"{attack} on {rounds}, slice {part}"
 
 
+def uncovered(scores: Mapping[str, Any], units: Mapping[Unit, Any]) -> Iterator[str]:
+    """Clients that no declared row speaks for: skipped by an attack, or recovered and then not validated."""
+    uploaded = max((row["n_clusters"] for row in scores["rows"]
+                    if (row["form"], row["stream"]) == (scores["federation"]["form"], 1)), default=0)  # fmt: skip
+    for unit, rows in units.items():
+        answered = rows[PRIMARY]["n_clusters"] if unit[1:] == (1, "all") and PRIMARY in rows else uploaded
+        if answered < uploaded:
+            yield f"{name_of(unit)} has answers for {answered} of {uploaded} clients"
+    recovered = [entry["validated"] for entry in scores.get("unmixing", ()) if entry["recovered"]]
+    if any(recovered) and not all(recovered):
+        yield f"unmixing is not validated for {recovered.count(False)} of {len(recovered)} clients"
+
+
 def problems(scores: Mapping[str, Any]) -> Iterator[str]:
     """Why no absence of leakage can be claimed."""
     units = declared(scores)
@@ -135,6 +151,7 @@ def problems(scores: Mapping[str, Any]) -> Iterator[str]:
     total = sum(weights.values())
     if not any(unit[2] == "all" and PRIMARY in rows for unit, rows in units.items()):
         yield "nothing was declared to be tested as a whole"
+    yield from uncovered(scores, units)
     for unit, rows in units.items():
         for row in rows.values():
             if unit[2] == "all" and row["status"] != "ok":

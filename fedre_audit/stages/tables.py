@@ -182,8 +182,8 @@ class Tables:
         """Add what another one collected, after one's own."""
         parts, meta, pools = collected
         for key, tables in parts.items():
-            self.parts.setdefault(key, []).extend(tables)
-            self.meta.setdefault(key, meta[key])
+            for table in tables:
+                self._keep(key, table, meta[key])
         for key, sizes in pools.items():
             self.pools.setdefault(key, []).extend(sizes)
 
@@ -221,7 +221,7 @@ class Tables:
 
     def _keep(self, key: Key, table: PairScores, meta: dict[str, Any]) -> None:
         self.parts.setdefault(key, []).append(table)
-        self.meta.setdefault(key, meta)
+        self.meta[key] = max(self.meta.get(key, meta), meta, key=lambda found: found["stream"])
 
     def add_membership(self, case: Case, knowledge: Q3, attackers: Mapping[str, Membership]) -> None:
         """Score membership attackers: the client's images against images of its classes that never contributed."""
@@ -248,8 +248,12 @@ class Tables:
             self._keep((f"membership_{name}", "membership", case.stream > 1, case.trusted), table, meta)
 
     def joined(self, form: str) -> list[FormAttack]:
-        """One table per attack, target kind and stream length. Of streams, those validated if there are any."""
+        """One table per attack, target kind and stream length. Of streams, those validated if there are any.
+
+        Clients that took part in fewer rounds are named by the longest stream of all, which is the declared one.
+        """
         found = []
+        longest = max((meta["stream"] for meta in self.meta.values()), default=1)
         for (name, kind, streamed, trusted), parts in self.parts.items():
             if not trusted and (name, kind, streamed, True) in self.parts:
                 continue
@@ -257,7 +261,8 @@ class Tables:
             meta, table = self.meta[key], join(parts)
             rated = kind in ("retrieval", "membership")
             common = {
-                "form": form, "attack": name, "level": meta["level"], "round": meta["round"], "stream": meta["stream"],
+                "form": form, "attack": name, "level": meta["level"], "round": meta["round"],
+                "stream": longest if streamed else 1,
                 "trusted": trusted, "floors": (CHANCE,) if rated else FLOOR_NAMES,
                 "budget": (meta.get("steps"), meta.get("restarts")),
                 "candidates": float(np.median(np.concatenate(self.pools[key]))) if key in self.pools else None,

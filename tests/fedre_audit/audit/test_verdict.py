@@ -89,6 +89,41 @@ def test_too_little_data_is_no_proof_of_silence(silent):
     assert "would miss a gain" in verdict(wide)["sentence"]
 
 
+def test_equal_to_the_floor_everywhere_is_no_proof_of_silence(silent):
+    same = copy.deepcopy(silent)
+    for row in same["rows"]:
+        row["gain"]["best"] |= {"value": 0.0, "ci95": [0.0, 0.0]}
+    assert verdict(same)["level"] == "NOT_ASSESSED"
+
+
+def test_two_clients_are_no_proof_of_silence(silent):
+    few = copy.deepcopy(silent)
+    for row in few["rows"]:
+        row |= {"n_clusters": 2, "n_rows": 2, "interval_unit": "image"}
+    assert "too little data" in verdict(few)["sentence"]
+
+
+def test_a_skipped_client_is_no_proof_of_silence(silent):
+    skipped = copy.deepcopy(silent)
+    for row in skipped["rows"]:
+        if row["stream"] == 1 and row["slice"] == "all" and row["headline"]:
+            row["n_clusters"] -= 1
+    skipped["rows"].append(copy.deepcopy(silent["rows"][0]) | {"headline": False})
+    found = verdict(skipped)
+    assert found["level"] == "NOT_ASSESSED"
+    assert "answers for 9 of 10 clients" in found["sentence"]
+
+
+def test_one_validated_client_does_not_speak_for_the_others(silent, leaking):
+    entries = [{"recovered": True, "validated": client == 0} for client in range(10)]
+    refused = {"recovered": False, "validated": False}
+    found = verdict(silent | {"unmixing": [*entries, refused]})
+    assert found["level"] == "NOT_ASSESSED"
+    assert "unmixing is not validated for 9 of 10 clients" in found["sentence"]
+    assert verdict(silent | {"unmixing": [entries[0], refused]})["level"] == "NO_IMAGE_LEAKAGE_FOUND"
+    assert verdict(leaking | {"unmixing": entries})["level"] == "SAMPLE_LEVEL"
+
+
 def test_undeclared_rows_never_decide(leaking):
     hidden = copy.deepcopy(leaking)
     for row in hidden["rows"]:
