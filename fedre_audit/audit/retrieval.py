@@ -2,13 +2,14 @@
 
 The pool of a pair is its member, the client's private images of the same class that are not in the same upload row,
 and the evaluation images of that class. They are exchangeable, so an attacker who ignores the upload hits at chance.
+Candidates are ranked by correlation: decoders fade what they are unsure of, and pixel distance then prefers the pale.
 """
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from attacks.matching import pixel_scores
+from attacks.matching import correlation_scores
 from fedre_audit.audit.intervals import Floats
 from fedre_audit.audit.scoring import ATTACK, CHANCE, PERMUTED, PairScores
 
@@ -63,7 +64,7 @@ def retrieve(
         candidates = torch.cat([images[torch.from_numpy(mine)], others])
         rows, back = torch.unique(row, return_inverse=True)
         for who, (better, ties) in columns.items():
-            scores = pixel_scores(predictions[who][rows], candidates)[back]
+            scores = correlation_scores(predictions[who][rows], candidates)[back]
             own = scores[:, : len(mine)].diagonal()[:, None]
             rival = torch.ones_like(scores, dtype=torch.bool)
             rival[:, : len(mine)] = ~same_row

@@ -56,6 +56,15 @@ def test_an_answer_that_ignores_the_upload_is_at_chance():
     assert np.mean(hits) == pytest.approx(1 / 20, abs=0.01)
 
 
+def test_faded_answers_are_still_picked_out():
+    images, pool = draw(60, 0), torch.cat([draw(40, 1), torch.full((40, *SHAPE), 0.5)])  # half the pool is pale
+    faded = 0.5 + 0.05 * (images - 0.5)
+    answers = {ATTACK: faded, PERMUTED: faded.flip(0)}
+    table, _ = retrieve(raw_index(60), answers, images, pool, torch.arange(80) % 2)
+    assert table.values[ATTACK]["retrieval_top1"].min() == 1.0
+    assert table.values[PERMUTED]["retrieval_top1"].max() == 0.0
+
+
 def test_too_small_a_pool_is_left_out():
     images = draw(2, 0)
     table, sizes = retrieve(raw_index(2, 1), {ATTACK: images, PERMUTED: images}, images, draw(2, 1), torch.zeros(2))
