@@ -31,8 +31,8 @@ def solve(design: Tensor, uploads: Tensor, *, penalty: float = 0.0) -> tuple[Ten
 class LeastSquares:
     """One set of prototypes for all rounds, or a polynomial in time read at the last round.
 
-    window: rounds used, as a function of h (None: all). degree: of the polynomial, 0 for constant prototypes.
-    prior: [h,d] mean with variance `spread`^2 in units of the upload scale, at upload noise `noise` (same units).
+    windowed: only the last max(2h, h+8) rounds. degree: of the polynomial, 0 for constant prototypes.
+    ridge: (upload noise / prior deviation)^2 of a Gaussian prior with mean `prior` [h,d] (None: 0), 0 for none.
     """
 
     windowed: bool = False
