@@ -62,7 +62,7 @@ def test_faded_answers_are_still_picked_out():
     answers = {ATTACK: faded, PERMUTED: faded.flip(0)}
     table, _ = retrieve(raw_index(60), answers, images, pool, torch.arange(80) % 2)
     assert table.values[ATTACK]["retrieval_top1"].min() == 1.0
-    assert table.values[PERMUTED]["retrieval_top1"].max() == 0.0
+    assert table.values[PERMUTED]["retrieval_top1"].mean() < 0.1  # chance is 1 in 70
 
 
 def test_too_small_a_pool_is_left_out():
