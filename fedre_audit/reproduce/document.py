@@ -64,7 +64,8 @@ def sweep_section(stored: dict[str, Any]) -> list[str]:
         "### The sweep behind the stored setting", "",
         f"{len(settings)} settings on seed {stored['tuning_seed']}. All six figures within 0.5 dB and 10 %: "
         f"{len(inside)}. Order raw > prototype > entangled: {len(ordered)}. Mean image above both the prototype and "
-        f"the entangled figure: {len(above)}. A distance of 1 is 0.5 dB or 10 % of the MSE, the worst of six figures.", "",
+        f"the entangled figure: {len(above)}. A distance of 1 is 0.5 dB or 10 % of the MSE, the worst of six figures.",
+        "",
         "| steps | step size | prior | start | raw dB / MSE | prototype | entangled | mean image | distance |",
         "|---:|---:|---:|---|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
