@@ -29,7 +29,8 @@ from reports.schema import load_scores
 
 STORED = Setting(steps=200, lr=0.3, tv=0.1)
 """Chosen by the sweep on seed 0; a test holds it equal to the best of results/privacy_sweep.json."""
-GRID = tuple(Setting(200, lr, tv) for lr, tv in itertools.product((0.1, 0.3, 0.5), (0.0, 0.06, 0.08, 0.1, 0.15))) + (
+GRID = (
+    *(Setting(200, lr, tv) for lr, tv in itertools.product((0.1, 0.3, 0.5), (0.0, 0.06, 0.08, 0.1, 0.15))),
     Setting(100, 0.3, 0.1),
     Setting(200, 0.3, 0.1, "normal"),
 )
