@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import yaml
 
-from fedre_audit.config import CONFIG_KEYS, INDIFFERENT, AuditConfig, config_sha256
+from fedre_audit.config import CONFIG_KEYS, INDIFFERENT, AuditConfig, config_sha256, resolve
 from knowledge_forms.errors import AuditError
 from knowledge_forms.store import write_bytes
+from reports.schema import type_problems
 
 LOCK = ".lock"
 OUTPUTS = {
@@ -43,15 +44,19 @@ class Run:
         """`value` as JSON to `name` in the run folder, atomically."""
         write_bytes(self.path / name, (json.dumps(value, indent=1) + "\n").encode())
 
-    def read_json(self, name: str) -> Any:
-        """JSON of `name` in the run folder; AuditError where the stage that writes it has not run."""
+    def read_json(self, name: str, *keys: str) -> Any:
+        """JSON of `name`; AuditError where the stage that writes it has not run, or where it lacks one of `keys`."""
         path = self.path / name
         if not path.is_file():
             raise AuditError(f"{path} is missing; run the stage that writes it first (see `audit --help`)")
         try:
-            return json.loads(path.read_text())
+            value = json.loads(path.read_text())
         except ValueError as error:
             raise AuditError(f"{path} is not valid JSON ({error}); delete it and run its stage again") from error
+        lacking = [key for key in keys if not (isinstance(value, dict) and key in value)]
+        if lacking:
+            raise AuditError(f"{path} lacks {', '.join(lacking)}; delete it and run its stage again")
+        return value
 
     def has(self, name: str) -> bool:
         """Whether a stage's last file is there: it is written last and whole, so the stage is complete."""
@@ -136,14 +141,18 @@ def read_config(path: Path) -> AuditConfig:
         raise AuditError(f"{path} is not a run folder (no config.yaml); give the folder that `audit --out` made")
     try:
         values = yaml.safe_load(file.read_text())
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise AuditError(f"{file} is not valid YAML; restore it or start a new run") from error
     unknown = sorted(set(values) - set(CONFIG_KEYS)) if isinstance(values, dict) else ["(not a mapping)"]
     if unknown:
         raise AuditError(f"{file} has unknown keys: {', '.join(unknown)}; remove them or start a new run")
+    hints = get_type_hints(AuditConfig)
+    wrong = [problem for key, value in values.items() for problem in type_problems(value, hints[key], key)]
+    if wrong:
+        raise AuditError(f"{file}: {'; '.join(wrong)}; restore it or start a new run")
     return AuditConfig(**values)
 
 
 def existing_run(path: Path) -> Run:
     """An existing run folder with the configuration it holds."""
-    return Run(path, read_config(path))
+    return Run(path, resolve(read_config(path)))

@@ -17,12 +17,13 @@ class SchemaError(ValueError):
     """A run folder that cannot be shown: one sentence naming the file, the place in it and what is wrong."""
 
 
-def _type_problems(value: Any, hint: Any, path: str) -> Iterator[str]:
+def type_problems(value: Any, hint: Any, path: str) -> Iterator[str]:
+    """What keeps `value` from being of the type `hint`, a sentence each, at the place named `path`."""
     origin, args = get_origin(hint), get_args(hint)
     if hint is Any:
         return
     if origin in (NotRequired,):
-        yield from _type_problems(value, args[0], path)
+        yield from type_problems(value, args[0], path)
     elif hasattr(hint, "__required_keys__"):
         if not isinstance(value, dict):
             yield f"{path or 'scores'} must be an object, is {value!r:.60}"
@@ -30,7 +31,7 @@ def _type_problems(value: Any, hint: Any, path: str) -> Iterator[str]:
         for key, kind in get_type_hints(hint).items():
             where = f"{path}.{key}" if path else key
             if key in value:
-                yield from _type_problems(value[key], kind, where)
+                yield from type_problems(value[key], kind, where)
             elif key in hint.__required_keys__:
                 yield f"{where} is missing"
     elif origin is list:
@@ -38,18 +39,18 @@ def _type_problems(value: Any, hint: Any, path: str) -> Iterator[str]:
             yield f"{path} must be a list, is {value!r:.60}"
             return
         for index, item in enumerate(value):
-            yield from _type_problems(item, args[0], f"{path}.{index}")
+            yield from type_problems(item, args[0], f"{path}.{index}")
     elif origin is dict:
         if not isinstance(value, dict):
             yield f"{path} must be an object, is {value!r:.60}"
             return
         for key, item in value.items():
-            yield from _type_problems(item, args[1], f"{path}.{key}")
+            yield from type_problems(item, args[1], f"{path}.{key}")
     elif origin is Literal:
         if value not in args:
             yield f"{path} is {value!r:.60}, must be one of {', '.join(map(str, args))}"
     elif origin in (Union, UnionType):
-        problems = [list(_type_problems(value, kind, path)) for kind in args]
+        problems = [list(type_problems(value, kind, path)) for kind in args]
         if all(problems):
             # The message of the first choice; the others are simpler ways to be absent.
             yield from problems[0]
@@ -100,7 +101,7 @@ def _meaning_problems(scores: Scores) -> Iterator[str]:
 
 def validate(scores: Any) -> list[str]:
     """Every problem of a parsed scores.json at once, each `place is what`; empty: it can be shown."""
-    problems = list(_type_problems(scores, Scores, ""))
+    problems = list(type_problems(scores, Scores, ""))
     return problems or list(_meaning_problems(cast(Scores, scores)))
 
 
@@ -142,7 +143,7 @@ def _refuse(path: Path, version: int, problems: list[str]) -> None:
 def read_document(path: Path, hint: Any, version: int, maker: str) -> Any:
     """A JSON file whose types are those of `hint` and whose schema_version is `version`; else SchemaError."""
     document = read_json(path, maker)
-    problems = list(_type_problems(document, hint, ""))
+    problems = list(type_problems(document, hint, ""))
     if not problems and document["schema_version"] != version:
         problems = [f"schema_version is {document['schema_version']}, this program reads {version}"]
     _refuse(path, version, problems)

@@ -25,6 +25,7 @@ def run(command: str, arguments: Sequence[str]) -> int:
 
         audit_again(found, command)
         return 0
+    pipeline.check_names(found.config)
     pipeline.set_up_torch(found.config)
     prepared = pipeline.prepare(
         pipeline.configs(found.config)[0]

@@ -84,7 +84,10 @@ def read_history(run_dir: Path) -> History:
     """
     path = run_dir / FILE
     lines = path.read_text().split("\n")[:-1] if path.is_file() else []
-    rows = [json.loads(line) for line in lines]
-    if not rows or [row["round"] for row in rows] != list(range(len(rows))):
+    try:
+        rows = [json.loads(line) for line in lines]
+    except ValueError as error:
+        raise AuditError(f"{path} is not a JSON object a line ({error}); train again") from error
+    if not rows or [isinstance(row, dict) and row.get("round") for row in rows] != list(range(len(rows))):
         raise AuditError(f"{path} is missing or lacks rounds; remove the run folder and start again")
     return History(rows)

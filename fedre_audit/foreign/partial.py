@@ -53,7 +53,7 @@ def write_partial(
     run: Run, config: ForeignConfig, prepared: Prepared | None, lines: list[Line], seconds: dict[str, float]
 ) -> None:
     """Write scores.json without a single scored row; its verdict says why."""
-    view, manifest = read_view(run.path, run.config.form), run.read_json("manifest.json")
+    view, manifest = read_view(run.path, run.config.form), run.read_json("manifest.json", "versions", "device")
     why = next(reason for what, _, reason in lines if what == "scores and verdict")
     used = list(run.config.attacks or ()) if config.encoder else []
     scores: dict[str, Any] = {

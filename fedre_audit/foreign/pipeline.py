@@ -125,7 +125,7 @@ def audit_uploads(
                     "notes": [*found.notes, *notes]}  # fmt: skip
             run.write_json(FOREIGN, told)
             write_bytes(run.path / COMMAND_FILE, (command_line(config) + "\n").encode())
-        for note in run.read_json(FOREIGN)["notes"]:
+        for note in run.read_json(FOREIGN, "notes")["notes"]:
             say(f"note: {note}")
         seconds = {"prepare": time.perf_counter() - started}
         started = time.perf_counter()
@@ -147,5 +147,5 @@ def audit_uploads(
 
 def audit_again(run: Run, stage: str, *, quiet: bool = False) -> Run:
     """Start a foreign audit again from a stage; AuditError where what it was made from has changed or is gone."""
-    options = ForeignConfig(**run.read_json(FOREIGN)["options"])
+    options = ForeignConfig(**run.read_json(FOREIGN, "options")["options"])
     return audit_uploads(options, run.path, quiet=quiet, restart=stage)

@@ -27,6 +27,7 @@ from fedre_audit.options import command_of
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.stages.attack import STREAMED, audited_forms, auxiliary, budget_of, knowledge_of, read_unmixed
+from fedre_audit.stages.curves import Part, follow, rows_of_parts
 from fedre_audit.stages.noise_free import noise_free_bounds
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.strips import write_strips
@@ -54,8 +55,8 @@ def declare(run: Run, clients: list[int], stream: int) -> dict[str, Any]:
     }
 
 
-def score_forms(parts: Parts, forms: list[str], evaluator: Any, quiet: bool) -> list[FormAttack]:
-    """Tables of every attack and target of the forms, over all seeds; a cluster is a client of a seed.
+def score_forms(parts: Parts, forms: list[str], evaluator: Any, quiet: bool) -> tuple[list[FormAttack], list[Part]]:
+    """Tables of every attack and target of the forms, over all seeds, and parts of curves; cluster: client of a seed.
 
     Clients are shared out to worker processes; tables are joined in client order, whoever made them.
     """
@@ -71,18 +72,20 @@ def score_forms(parts: Parts, forms: list[str], evaluator: Any, quiet: bool) -> 
         for client in sorted({client for view in own.values() for client in view.clients})
     ]
 
-    def work(item: int, _: None) -> dict[str, Collected]:
+    def work(item: int, _: None) -> dict[str, tuple[Collected, list[Part]]]:
         seed, client = items[item]
         one, prepared = parts[seed]
         knowledge = knowledge_of(one, client, models[seed][client], *public[seed])
         attackers = fit_membership(knowledge)
         found = {}
         for form, view in views[seed].items():
-            tables = Tables(names, evaluator)
-            for case in cases(one, prepared, view.client(client), truths[seed][form], seed * (config.clients or 0)):
+            curves: list[Part] = []
+            tables, own = Tables(names, evaluator), view.client(client)
+            for case in cases(one, prepared, own, truths[seed][form], seed * (config.clients or 0)):
                 tables.add(case)
                 tables.add_membership(case, knowledge, attackers)
-            found[form] = tables.collected
+                curves += follow(case, own)
+            found[form] = tables.collected, curves
         return found
 
     with (
@@ -94,10 +97,12 @@ def score_forms(parts: Parts, forms: list[str], evaluator: Any, quiet: bool) -> 
             done[item] = found
             tick()
     whole = {form: Tables(names, evaluator) for form in forms}
+    points: list[Part] = []
     for item in sorted(done):
-        for form, collected in done[item].items():
+        for form, (collected, curves) in done[item].items():
             whole[form].merge(collected)
-    return [table for form in forms for table in whole[form].joined(form)]
+            points += curves
+    return [table for form in forms for table in whole[form].joined(form)], points
 
 
 def rows_of(scored: FormAttack, declaration: dict[str, Any], auxiliary_images: int) -> list[dict[str, Any]]:
@@ -207,7 +212,7 @@ def score(
     started = time.perf_counter()
     config = run.config
     parts = parts or [(run, prepared)]
-    manifest = parts[0][0].read_json("manifest.json")
+    manifest = parts[0][0].read_json("manifest.json", "versions", "device")
     views = [read_view(one.path, config.form) for one, _ in parts]
     offsets = [seed * (config.clients or 0) for seed in range(len(parts))]
     clients = [offset + client for offset, view in zip(offsets, views, strict=True) for client in view.clients]
@@ -219,9 +224,10 @@ def score(
     images, labels = auxiliary(prepared)
     known = prepared.labelled
     evaluator = train_evaluator(to_float(known.images), known.labels, len(prepared.data.classes), config.seed)
-    tables = score_forms(parts, audited_forms(parts[0][0]), evaluator, quiet)
+    tables, points = score_forms(parts, audited_forms(parts[0][0]), evaluator, quiet)
     rows = [row for scored in tables for row in rows_of(scored, declaration, len(images))]
     fill_ceilings(rows, CEILING)
+    rows += rows_of_parts(points, rows, len(images))
     checks = competence(sorted({scored.attack for scored in tables}), unmixing=config.form == STREAMED)
     apply_competence(rows, checks)
     write_csv(run.path / "scores.csv", tables)

@@ -37,6 +37,7 @@ from fedre_audit.seeding import derive_seed
 from fedre_audit.stages.attack import STREAMED, UNMIXING, client_file, read_unmixed
 from fedre_audit.stages.prepare import Prepared
 from knowledge_forms.base import ServerView
+from knowledge_forms.errors import AuditError
 from knowledge_forms.store import read_tensors
 
 Key = tuple[str, str, bool, bool]  # attack, kind of target, of a stream, trusted
@@ -105,9 +106,12 @@ class Case:
             labels = torch.where(one_class, encoding.argmax(1), -1)
         return made, index_pairs(made, self.cluster, labels, self.contribution.class_counts)
 
-    def answers(self, attack: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Images by predictor ('attack', 'permuted') and what they cost; None where the attack skipped the client."""
-        path = client_file(self.run, self.form, attack, self.client, stream=self.stream > 1)
+    def answers(self, attack: str, point: str = "") -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Images by predictor ('attack', 'permuted') and what they cost; None where the attack skipped the client.
+
+        point: folder of a point of a curve.
+        """
+        path = client_file(self.run, self.form, attack, self.client, stream=self.stream > 1, point=point)
         if not path.is_file():
             return None
         tensors, meta = read_tensors(path)
@@ -118,7 +122,12 @@ def cases(run: Run, prepared: Prepared, view: ServerView, truth: Truth, offset: 
     """Every client of a form; where its stream was unmixed, a second time with its prototypes."""
     for client in view.clients:
         own = view.client(client)
-        contribution = truth[client, own.latest.round]
+        contribution = truth.get((client, own.latest.round))
+        if contribution is None:
+            raise AuditError(
+                f"{run.path / 'truth' / view.form} does not say who made the upload of client {client}, round "
+                f"{own.latest.round}; restore it or train again"
+            )
         yield Case(run, prepared, view.form, own, contribution, 1, offset + client)
         if view.form == STREAMED and client_file(run, view.form, UNMIXING, client).is_file():
             recovered, meta = read_unmixed(run, view, client)
@@ -129,13 +138,12 @@ def cases(run: Run, prepared: Prepared, view: ServerView, truth: Truth, offset: 
                 yield Case(run, prepared, view.form, recovered, per_class, meta["rounds"], offset + client, trusted)
 
 
-def image_values(images: dict[str, Tensor], targets: Targets) -> dict[str, dict[str, Floats]]:
+def image_values(
+    images: dict[str, Tensor], targets: Targets, metrics: tuple[str, ...] = IMAGE_METRICS
+) -> dict[str, dict[str, Floats]]:
     """Image metrics of every predictor on every pair: {predictor: {metric: [P]}}."""
     return {
-        who: {
-            name: value.numpy()
-            for name, value in score_images(IMAGE_METRICS, found[targets.row], targets.images).items()
-        }
+        who: {name: value.numpy() for name, value in score_images(metrics, found[targets.row], targets.images).items()}
         for who, found in images.items()
     }
 

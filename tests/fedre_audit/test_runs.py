@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from fedre_audit.config import AuditConfig, resolve
-from fedre_audit.runs import LOCK, OUTPUTS, Run, lock_run, open_run
+from fedre_audit.federation.history import read_history
+from fedre_audit.runs import LOCK, OUTPUTS, Run, existing_run, lock_run, open_run
 from knowledge_forms.errors import AuditError
 
 CONFIG = resolve(AuditConfig())
@@ -99,3 +100,40 @@ def test_a_full_disk_names_the_file_and_leaves_no_part(tmp_path, monkeypatch):
         run.write_json("kept.json", 2)
     assert run.read_json("kept.json") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["kept.json"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"clients: 10", b"clients: abc -> clients must be int, is 'abc'"),
+        (b"clients: 10", b"clients: -3 -> --clients is -3, must be at least 1"),
+        (b"preset: quick", b"preset: slow -> preset is 'slow', must be one of quick, small"),
+        (b"form: entangled", b"\xff\xfe -> is not valid YAML"),
+    ],
+)
+def test_a_damaged_configuration_is_named(tmp_path, line, message):
+    file = open_run(tmp_path, CONFIG).path / "config.yaml"
+    spoilt, _, told = message.partition(b" -> ")
+    assert line in file.read_bytes()
+    file.write_bytes(file.read_bytes().replace(line, spoilt))
+    with pytest.raises(AuditError, match=told.decode()):
+        existing_run(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", '{"versions": {}}', "{"])
+def test_damaged_json_is_named(tmp_path, text):
+    run = open_run(tmp_path, CONFIG)
+    (run.path / "manifest.json").write_text(text)
+    with pytest.raises(AuditError, match=r"manifest\.json .*delete it and run its stage again"):
+        run.read_json("manifest.json", "versions", "device")
+
+
+def test_an_existing_run_has_the_configuration_it_was_made_with(tmp_path):
+    assert existing_run(open_run(tmp_path, CONFIG).path).config == CONFIG
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"no": 1}'])
+def test_a_damaged_diary_is_named(tmp_path, line):
+    (tmp_path / "history.jsonl").write_text('{"round": 0}\n' + line + "\n")
+    with pytest.raises(AuditError, match=r"history\.jsonl is "):
+        read_history(tmp_path)
