@@ -149,10 +149,12 @@ def difference(mine: dict[int, float], other: dict[int, float]) -> tuple[float |
 
 
 def make_arm(name: str, run: Run, root: Path) -> Arm:
-    """One arm of compare.json: of its scores the rows over all classes, every attacker and stream."""
+    """One arm of compare.json: of its scores the rows over all classes, every attacker and stream, no curves."""
     scores = load_scores(run.path / "scores.json")
     federation = scores["federation"]
-    rows = [row for row in scores["rows"] if row["form"] == run.config.form and row["slice"] == "all"]
+    rows = [
+        row for row in scores["rows"] if row["form"] == run.config.form and row["slice"] == "all" and "curve" not in row
+    ]
     return Arm(
         name=name,
         form=federation["form"],

@@ -81,6 +81,8 @@ class AuditConfig:
     """how many clients get a convolutional decoder of their own (it is what breaks budgets)"""
     optimised_images: int | None = None
     """upload rows, all clients together, that attackers who optimise pixels may spend time on"""
+    curves: list[str] | None = None
+    """what to follow the leakage of ridge over: rounds, auxiliary (images), or both; [] for neither"""
     seed: int = 0
     """reproduces everything"""
     seeds: list[int] | None = None
@@ -106,6 +108,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "decoder_steps": 150,
         "decoder_clients": 1,
         "optimised_images": 100,
+        "curves": ["rounds"],
     },
     "small": {
         "clients": 6,
@@ -117,10 +120,13 @@ PRESETS: dict[str, dict[str, Any]] = {
         "decoder_steps": 800,
         "decoder_clients": 1,
         "optimised_images": 100,
+        "curves": ["rounds", "auxiliary"],
     },
 }
 
 
+CURVES = ("rounds", "auxiliary")
+"""Budgets that leakage can be followed over."""
 OWN_SYSTEM = {"raw": "fedallrep", "prototype": "fedgh", "entangled": "fedre"}
 """The system whose clients upload a form."""
 
@@ -158,6 +164,8 @@ def resolve(config: AuditConfig) -> AuditConfig:
         problems.append(f"--participation is {config.participation}, must be above 0 and at most 1")
     if config.seeds is not None and (not config.seeds or len(set(config.seeds)) < len(config.seeds)):
         problems.append(f"--seeds is {config.seeds}, must be different numbers, at least one")
+    if unknown := sorted(set(config.curves or ()) - set(CURVES)):
+        problems.append(f"--curves is {','.join(unknown)}, choose from {', '.join(CURVES)}")
     if problems:
         raise AuditError("; ".join(problems))
     return config

@@ -54,7 +54,7 @@ def reading(scores: Scores) -> list[dict[str, Any]]:
     rows = [
         (i, row)
         for i, row in enumerate(scores["rows"])
-        if row["form"] == form and row["slice"] == "all" and row["target"] == "members"
+        if row["form"] == form and row["slice"] == "all" and row["target"] == "members" and "curve" not in row
     ]
     return [
         {

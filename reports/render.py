@@ -113,23 +113,27 @@ def _mini(row: Row) -> Markup:
 
 def _charts(rows: Sequence[Indexed], x: Callable[[Row], float | None], rest: Callable[[Row], Any], x_label: str,
             title: str) -> list[dict[str, Any]]:  # fmt: skip
-    """One chart per metric and target of the rows whose `x` takes two values or more, all else equal."""
+    """One chart per metric, target and slice of the rows whose `x` takes two values or more, all else equal.
+
+    Slices by class size are drawn where points were measured for a curve.
+    """
     lines: dict[Any, dict[float, Indexed]] = {}
     for i, row in rows:
         place = x(row)
-        if row["slice"] != "all" or row["value"] is None or place is None:
+        if row["value"] is None or place is None or not (row["slice"] == "all" or row["slice"] in texts.BY_SIZE):
             continue
-        same = row["metric"], row["target"], row["form"], row["attack"], row["level"], rest(row)
+        same = row["metric"], row["target"], row["slice"], row["form"], row["attack"], row["level"], rest(row)
         lines.setdefault(same, {})[place] = (i, row)
     charts = []
-    panels: dict[tuple[str, str], list[Any]] = {}
+    panels: dict[tuple[str, str, str], list[Any]] = {}
     for same, points in lines.items():
-        if len(points) > 1:
-            panels.setdefault(same[:2], []).append((same, sorted(points.items())))
-    for (metric, target), found in panels.items():
+        measured = any("curve" in row for _, row in points.values())
+        if len(points) > 1 and (measured or same[2] == "all"):
+            panels.setdefault(same[:3], []).append((same, sorted(points.items())))
+    for (metric, target, part), found in panels.items():
         drawn = [
             figures.Line(
-                f"{same[2]}, {same[3]} ({same[4]})",
+                f"{same[3]}, {same[4]} ({same[5]})",
                 [(place, row["value"], *(row["ci95"] or (None, None))) for place, (_, row) in points],
             )
             for same, points in found
@@ -141,8 +145,9 @@ def _charts(rows: Sequence[Indexed], x: Callable[[Row], float | None], rest: Cal
             fmt=partial(format_number, kind=KINDS.get(metric, "plain")),
         )  # fmt: skip
         table = [(line.label, points) for line, (_, points) in zip(drawn, found, strict=True)]
-        charts.append({"svg": Markup(picture), "metric": metric, "target": target, "x": x_label, "lines": table,
-                       "more_leakage": last["more_leakage"]})  # fmt: skip
+        ends = [points[-1][1][1]["reason"] for _, points in found]
+        charts.append({"svg": Markup(picture), "metric": metric, "target": target, "slice": part, "x": x_label,
+                       "lines": table, "reasons": list(dict.fromkeys(filter(None, ends))), "more_leakage": last["more_leakage"]})  # fmt: skip
     return charts
 
 
@@ -182,18 +187,18 @@ def render(run_dir: Path) -> str:
         for bins in scores.get("distributions", [])
     ]  # fmt: skip
     first = scores["federation"]["form"]
-    main_rows, other_rows = _split(rows)
+    main_rows, other_rows = _split([(i, row) for i, row in rows if "curve" not in row])
     return environment().get_template("report.html.j2").render(
         scores=scores, show=show, num=show.number, ci=show.interval, any=show.anything, mini=_mini,
         fmt=format_number, headline=_headline(scores),
         main_rows=_by_form(main_rows, first),
         other_rows=_by_form(other_rows, first),
-        slices=[(i, row) for i, row in rows if row["slice"] in texts.BY_SIZE
+        slices=[(i, row) for i, row in rows if row["slice"] in texts.BY_SIZE and "curve" not in row
                 and row["metric"] in LEADING and row["target"] == "members"],
         recovery=_recovery(scores), leading=LEADING, reading=reading(scores),
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
         strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
-        reasons=_reasons(rows), disclosures=_by_client(scores), breakable=breakable,
+        reasons=_reasons([*main_rows, *other_rows]), disclosures=_by_client(scores), breakable=breakable,
     )  # fmt: skip
 
 

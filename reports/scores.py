@@ -102,6 +102,8 @@ class Budget(TypedDict):
 
 
 class Row(TypedDict):
+    """curve: the row is a point of a curve over attacker budget, never of the verdict."""
+
     form: str
     attack: str
     level: Literal["Q0", "Q1", "Q2", "Q3"]
@@ -127,6 +129,7 @@ class Row(TypedDict):
     chance: Number
     candidates: Number
     budget: Budget
+    curve: NotRequired[Literal["rounds", "auxiliary"]]
     status: Literal["ok", "not_validated", "failed"]
     reason: str | None
 

@@ -4,6 +4,7 @@
         images, permuted f32 [n,c,h,w]: answers to the upload and to someone else's; rows int64 [n]: upload rows
     attacks/<form>/<attack>/stream/client-000.safetensors   the same from the prototypes unmixed from all rounds
     attacks/<form>/unmixing/client-000.safetensors          prototypes f32 [h,d], classes int64 [h]
+    .../rounds-0.25/, .../auxiliary-0.5/                     the same from a share of the rounds or public images
 
 A file appears whole or not at all, and a run that was interrupted goes on at the first one missing.
 """
@@ -20,6 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from attacks.base import ATTACKS, Attack
+from attacks.budget import newest_rounds
 from attacks.floors import permuted_view
 from attacks.knowledge import Q3
 from attacks.unmixing.base import Unmixed, recovered_view, unmix
@@ -30,6 +32,7 @@ from fedre_audit.models import ClientModel, as_encoder, load_clients
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
+from fedre_audit.stages.points import FOLLOWED, points
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.train import CEILING
 from fedre_audit.workers import Workers, forkable
@@ -101,10 +104,10 @@ def knowledge_of(
     )
 
 
-def client_file(run: Run, form: str, attack: str, client: int, *, stream: bool = False) -> Path:
-    """Where the answers of one attack to one client lie."""
-    folder = run.path / "attacks" / form / attack
-    return (folder / "stream" if stream else folder) / f"client-{client:03d}.safetensors"
+def client_file(run: Run, form: str, attack: str, client: int, *, stream: bool = False, point: str = "") -> Path:
+    """Where the answers of one attack to one client lie. point: folder of a point of a curve, '' the audit itself."""
+    folder = run.path / "attacks" / form / attack / (point or ("stream" if stream else ""))
+    return folder / f"client-{client:03d}.safetensors"
 
 
 def first_rows(view: ServerView, count: int | None) -> ServerView:
@@ -136,6 +139,7 @@ def write_answers(path: Path, attack: Attack, view: ServerView, knowledge: Q3, r
             "round": found.round,
             "level": attack.level,
             "stream": stream,
+            "auxiliary": len(knowledge.images),
             "steps": getattr(attack, "steps_", getattr(attack, "steps", None)),
             "restarts": getattr(attack, "restarts", None),
         },
@@ -168,9 +172,9 @@ def write_unmixed(path: Path, unmixed: Unmixed) -> None:
     )
 
 
-def read_unmixed(run: Run, view: ServerView, client: int) -> tuple[ServerView | None, dict[str, Any]]:
+def read_unmixed(run: Run, view: ServerView, client: int, point: str = "") -> tuple[ServerView | None, dict[str, Any]]:
     """The view of one client's recovered prototypes (None where there are none), and what is known of them."""
-    tensors, meta = read_tensors(client_file(run, view.form, UNMIXING, client))
+    tensors, meta = read_tensors(client_file(run, view.form, UNMIXING, client, point=point))
     if not len(tensors["prototypes"]):
         return None, meta
     encoding = F.one_hot(torch.from_numpy(tensors["classes"]), view.num_classes).float()
@@ -178,15 +182,37 @@ def read_unmixed(run: Run, view: ServerView, client: int) -> tuple[ServerView | 
     return replace(view.client(client), form=meta["form"], mechanism="", uploads=(upload,)), meta
 
 
-def unmix_client(run: Run, view: ServerView) -> ServerView | None:
+def unmix_client(run: Run, view: ServerView, point: str = "") -> ServerView | None:
     """Unmix the stream of the one client in `view`, once; the view of its prototypes, None where refused."""
     client = view.latest.client
-    path = client_file(run, view.form, UNMIXING, client)
+    path = client_file(run, view.form, UNMIXING, client, point=point)
     if not path.is_file():
         unmixed = unmix(view, seed=derive_seed(run.config.seed, UNMIXING, client=client) % 2**31)
         write_unmixed(path, unmixed)
         return recovered_view(view, unmixed) if unmixed.recovered else None
-    return read_unmixed(run, view, client)[0]
+    return read_unmixed(run, view, client, point)[0]
+
+
+def shorter_streams(run: Run, view: ServerView) -> Iterator[tuple[Path, ServerView, int]]:
+    """Work on a share of the rounds of the one client in `view`: where to, the unmixed view, how many rounds."""
+    client = view.latest.client
+    for point in points(run.config, "rounds"):
+        count = point.of(len(view.uploads))
+        if count > 1:
+            recovered = unmix_client(run, newest_rounds(view, count), point.folder)
+            if recovered is not None:
+                yield client_file(run, STREAMED, FOLLOWED, client, point=point.folder), recovered, count
+
+
+def attack_with_fewer_images(run: Run, knowledge: Q3, views: Mapping[str, ServerView]) -> None:
+    """The followed attack with a share of the public images: on raw rows where recorded, they show the most."""
+    form = CEILING if CEILING in views else run.config.form
+    for point in points(run.config, "auxiliary"):
+        count = point.of(len(knowledge.images))
+        path = client_file(run, form, FOLLOWED, views[form].latest.client, point=point.folder)
+        if count > 1 and not path.is_file():
+            held = replace(knowledge, images=knowledge.images[:count], labels=knowledge.labels[:count])
+            write_answers(path, ATTACKS[FOLLOWED]().fit(held), views[form], held, None, 1)
 
 
 def attack_client(run: Run, knowledge: Q3, views: dict[str, ServerView], position: int) -> Iterator[None]:
@@ -200,11 +226,14 @@ def attack_client(run: Run, knowledge: Q3, views: dict[str, ServerView], positio
         if recovered is not None:
             rounds = len(own[STREAMED].uploads)
             work.append((client_file(run, STREAMED, name, client, stream=True), recovered, rounds))
+            work += shorter_streams(run, own[STREAMED]) if name == FOLLOWED else ()
         work = [item for item in work if not item[0].is_file()]
         if work and (budget.clients is None or position < budget.clients):
             fitted = ATTACKS[name](**budget.options).fit(knowledge)
             for path, view, stream in work:
                 write_answers(path, fitted, view, knowledge, budget.rows, stream)
+        if name == FOLLOWED:
+            attack_with_fewer_images(run, knowledge, own)
         yield
 
 
