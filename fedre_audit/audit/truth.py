@@ -53,6 +53,19 @@ def by_class(contribution: Contribution, labels: Tensor, classes: Tensor) -> Con
     return replace(contribution, row=held.argmax(1), weight=(held / counts).sum(1))
 
 
+def by_newest(truth: Truth, client: int, labels: Tensor, classes: Tensor) -> Contribution | None:
+    """The truth of a view of single representations: a row for each of `classes` [h], the sample of its newest upload.
+
+    labels: of the data set. None where the round of a class has no truth.
+    """
+    own = [found for (who, _), found in sorted(truth.items()) if who == client]
+    sample = {int(labels[i]): int(i) for found in own for i in found.sample_ids[found.weight > 0]}
+    if not own or any(label not in sample for label in classes.tolist()):
+        return None
+    ids = torch.tensor([sample[label] for label in classes.tolist()])
+    return replace(own[-1], sample_ids=ids, row=torch.arange(len(ids)), weight=torch.ones(len(ids)))
+
+
 @dataclass(frozen=True)
 class Targets:
     """What reconstructions are compared with: image [P] against upload row `row` [P] of `members` [P] images."""

@@ -173,8 +173,8 @@ def unmixing_block(run: Run, view: ServerView, offset: int) -> list[dict[str, An
 
 
 def true_error(recovered: ServerView | None, contribution: Contribution | None) -> float | None:
-    """Relative error of recovered prototypes; None without them or truth, or where the classes differ."""
-    if recovered is None or contribution is None:
+    """Relative error of recovered prototypes; None for samples, without truth, or where the classes differ."""
+    if recovered is None or contribution is None or recovered.form != "prototype":
         return None
     classes = recovered.latest.label_encoding.argmax(1)
     if not torch.equal(classes, contribution.classes):

@@ -30,7 +30,7 @@ from fedre_audit.audit.scoring import (
     join,
     private_images,
 )
-from fedre_audit.audit.truth import Contribution, Targets, Truth, by_class, make_targets
+from fedre_audit.audit.truth import Contribution, Targets, Truth, by_class, by_newest, make_targets
 from fedre_audit.data.base import to_float
 from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
@@ -133,9 +133,15 @@ def cases(run: Run, prepared: Prepared, view: ServerView, truth: Truth, offset: 
             recovered, meta = read_unmixed(run, view, client)
             if recovered is not None and meta["rounds"] > 1:
                 classes = recovered.latest.label_encoding.argmax(1)
-                per_class = by_class(contribution, prepared.data.labels[contribution.sample_ids], classes)
+                labels = prepared.data.labels
+                found = (
+                    by_newest(truth, client, labels, classes)
+                    if recovered.form == "raw"
+                    else by_class(contribution, labels[contribution.sample_ids], classes)
+                )
                 trusted = meta["status"] == "validated"
-                yield Case(run, prepared, view.form, recovered, per_class, meta["rounds"], offset + client, trusted)
+                if found is not None:
+                    yield Case(run, prepared, view.form, recovered, found, meta["rounds"], offset + client, trusted)
 
 
 def image_values(
@@ -232,11 +238,12 @@ class Tables:
         self.meta[key] = max(self.meta.get(key, meta), meta, key=lambda found: found["stream"])
 
     def add_membership(self, case: Case, knowledge: Q3, attackers: Mapping[str, Membership]) -> None:
-        """Score membership attackers: the client's images against images of its classes that never contributed."""
-        labels = case.prepared.data.labels[case.contribution.sample_ids]
+        """Score membership attackers: images that contributed against images of their classes that never did."""
+        inside_upload = case.contribution.weight > 0  # under RSR and RSP the client's others are no members
+        labels = case.prepared.data.labels[case.contribution.sample_ids[inside_upload]]
         others, other_labels = case.others
         same = torch.isin(other_labels, labels.unique())
-        images, asked = torch.cat([case.private, others[same]]), torch.cat([labels, other_labels[same]])
+        images, asked = torch.cat([case.private[inside_upload], others[same]]), torch.cat([labels, other_labels[same]])
         for name, fitted in attackers.items():
             values = {}
             views = {ATTACK: case.view}
