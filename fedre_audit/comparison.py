@@ -198,20 +198,22 @@ def make_differences(arms: Sequence[Arm], root: Path) -> list[Difference]:
     return found
 
 
-def run_arms(arms: dict[str, AuditConfig], root: Path, *, own_system: bool, quiet: bool) -> dict[str, Run]:
-    """Train once (or each by its own system), attack and score every arm; what is complete is not run again."""
+def folders_of(arms: Sequence[str], root: Path) -> dict[str, Path]:
+    """Where each arm has its run folder."""
+    return {name: root / "arms" / name.replace(":", "-") for name in arms}
+
+
+def train_arms(arms: dict[str, AuditConfig], root: Path, *, quiet: bool) -> dict[str, Run]:
+    """Train once and record every arm from the same trajectory; what is complete is not trained again."""
     from fedre_audit import pipeline
     from fedre_audit.stages import train as training
     from fedre_audit.stages.prepare import prepare
 
-    folders = {name: root / "arms" / name.replace(":", "-") for name in arms}
-    if own_system:
-        return {name: pipeline.audit(config, folders[name], quiet=quiet) for name, config in arms.items()}
     first = trainer(list(arms))
     pipeline.check_names(arms[first])
     pipeline.set_up_torch(arms[first])
     prepared = prepare(arms[first], quiet=quiet)
-    runs = {name: open_run(folders[name], config) for name, config in arms.items()}
+    runs = {name: open_run(path, arms[name]) for name, path in folders_of(list(arms), root).items()}
     command = command_line(arms[first], "compare")
     missing = [name for name, run in runs.items() if not run.has(training.DONE)]
     if missing:
@@ -223,6 +225,17 @@ def run_arms(arms: dict[str, AuditConfig], root: Path, *, own_system: bool, quie
             share_training(runs[first], other)
             write_bytes(other.path / COMMAND_FILE, (command + "\n").encode())
             training.write_manifest(other, prepared)
+    return runs
+
+
+def run_arms(arms: dict[str, AuditConfig], root: Path, *, own_system: bool, quiet: bool) -> dict[str, Run]:
+    """Train once (or each by its own system), attack and score every arm; what is complete is not run again."""
+    from fedre_audit import pipeline
+
+    if own_system:
+        folders = folders_of(list(arms), root)
+        return {name: pipeline.audit(config, folders[name], quiet=quiet) for name, config in arms.items()}
+    runs = train_arms(arms, root, quiet=quiet)
     for run in runs.values():
         pipeline.audit(run.config, run.path, quiet=quiet)
     return runs

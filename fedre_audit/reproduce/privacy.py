@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedre_audit.audit.intervals import estimate
-from fedre_audit.comparison import compare
+from fedre_audit.comparison import arms_of, compare, folders_of, train_arms
 from fedre_audit.config import AuditConfig, resolve
 from fedre_audit.reproduce.base import REPRODUCTIONS, Outcome, Reproduction, Request, Row
 from fedre_audit.reproduce.pixel_attack import (
@@ -54,13 +54,16 @@ def record(request: Request, seed: int) -> tuple[AuditConfig, dict[str, Path]]:
     """Train once, record and audit all three forms; returns the run folder of each form."""
     config = settings_of(request, seed)
     found = compare(config, out=request.out / f"seed-{seed}", forms=list(ARMS.values()))
-    folders = {form: found.path / "arms" / arm.replace(":", "-") for form, arm in ARMS.items()}
-    return config, folders
+    paths = folders_of(list(ARMS.values()), found.path)
+    return config, {form: paths[arm] for form, arm in ARMS.items()}
 
 
 def sweep(request: Request, grid: tuple[Setting, ...] = GRID, per_client: int = 2) -> list[dict[str, Any]]:
     """Every setting on the tuning seed, nearest first; each is stored when done, so an interrupted sweep goes on."""
-    config, folders = record(request, request.seed)
+    config = settings_of(request, request.seed)
+    root = request.out / f"seed-{request.seed}"
+    runs = train_arms(arms_of(config, list(ARMS.values()), own_system=False), root, quiet=True)
+    folders = {form: runs[arm].path for form, arm in ARMS.items()}
     prepared = prepare(config, quiet=True)
     path = request.out / "sweep.json"
     done: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
