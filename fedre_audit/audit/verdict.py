@@ -25,6 +25,7 @@ WEIGHTS = {"all": 4.0, "n1": 4.0, "n2-5": 4.0}
 PRIMARY = ("psnr", "members")
 RETRIEVAL = ("retrieval_top1", "members")
 CLASS_TARGET = ("psnr", "class_mean")
+CEILING = "raw"
 RULES = {
     "NOT_ASSESSED": "Competence failed, a declared attack failed or was not validated, or there is too little data.",
     "SAMPLE_LEVEL": "Retrieval above chance and gain over the best floor, both with the lower bound above 0 and above "
@@ -144,6 +145,17 @@ def uncovered(scores: Mapping[str, Any], units: Mapping[Unit, Any]) -> Iterator[
         yield f"unmixing is not validated for {recovered.count(False)} of {len(recovered)} clients"
 
 
+def blind_on_raw(scores: Mapping[str, Any], units: Collection[Unit]) -> bool:
+    """Whether no declared attack beats the mean image on the raw representations of the same images either.
+
+    It then has learned nothing from these encoders, and its failure on another form tells nothing of that form.
+    """
+    gains = [row["gain"]["mean_image"]["value"] for row in scores["rows"]
+             if row["form"] == CEILING and (row["metric"], row["target"]) == PRIMARY
+             and unit_of(row) in {(attack, 1, "all") for attack, _, _ in units}]  # fmt: skip
+    return bool(gains) and not any(gain is not None and gain > 0 for gain in gains)
+
+
 def problems(scores: Mapping[str, Any]) -> Iterator[str]:
     """Why no absence of leakage can be claimed."""
     units = declared(scores)
@@ -152,6 +164,8 @@ def problems(scores: Mapping[str, Any]) -> Iterator[str]:
     if not any(unit[2] == "all" and PRIMARY in rows for unit, rows in units.items()):
         yield "nothing was declared to be tested as a whole"
     yield from uncovered(scores, units)
+    if blind_on_raw(scores, units):
+        yield "no declared attack beats the mean image even on raw representations, so its failure tells nothing"
     for unit, rows in units.items():
         for row in rows.values():
             if unit[2] == "all" and row["status"] != "ok":

@@ -124,6 +124,17 @@ def test_one_validated_client_does_not_speak_for_the_others(silent, leaking):
     assert verdict(leaking | {"unmixing": entries})["level"] == "SAMPLE_LEVEL"
 
 
+@pytest.mark.parametrize(("gain", "level"), [(-2.0, "NOT_ASSESSED"), (None, "NOT_ASSESSED"),
+                                             (2.0, "NO_IMAGE_LEAKAGE_FOUND")])  # fmt: skip
+def test_an_attack_that_fails_on_raw_representations_too_proves_no_silence(silent, gain, level):
+    row = next(r for r in silent["rows"] if r["headline"] and r["stream"] == 1 and r["metric"] == "psnr")
+    raw = copy.deepcopy(row) | {"form": "raw", "headline": False}
+    raw["gain"]["mean_image"]["value"] = gain
+    found = verdict(silent | {"rows": [*silent["rows"], raw]})
+    assert found["level"] == level
+    assert ("even on raw" in found["sentence"]) == (level == "NOT_ASSESSED")
+
+
 def test_undeclared_rows_never_decide(leaking):
     hidden = copy.deepcopy(leaking)
     for row in hidden["rows"]:
