@@ -76,7 +76,7 @@ def help_text(word: str | None = None) -> str:
         command = COMMANDS[word]
         return f"usage: audit {word} {command.usage}\n\n{command.about}\n\nexample\n  {command.example}\n\n{EXIT_CODES}"
     lines = [
-        f"  {f'{name} {command.usage}':<20}{command.about}\n{'':22}{command.example}"
+        f"  {f'{name} {command.usage}':<26}{command.about}\n{'':28}{command.example}"
         for name, command in COMMANDS.items()
     ]
     return "\n".join(
@@ -86,7 +86,7 @@ def help_text(word: str | None = None) -> str:
             "usage: audit [options]             train, attack, score, report: the whole audit",
             "       audit COMMAND ...           audit COMMAND --help says more\n",
             "commands",
-            f"  {'(none)':<20}the audit\n{'':22}audit --form entangled",
+            f"  {'(none)':<26}the audit\n{'':28}audit --form entangled",
             *lines,
             "",
             OPTIONS,
