@@ -25,6 +25,8 @@ WEIGHTS = {"all": 4.0, "n1": 4.0, "n2-5": 4.0}
 PRIMARY = ("psnr", "members")
 RETRIEVAL = ("retrieval_top1", "members")
 CLASS_TARGET = ("psnr", "class_mean")
+CLASS_WAYS = {PRIMARY: "mean_image", CLASS_TARGET: "best"}
+"""The rows that can carry the class level, and the floor that each must beat."""
 CEILING = "raw"
 RULES = {
     "NOT_ASSESSED": "Competence failed, a declared attack failed or was not validated, or there is too little data.",
@@ -87,16 +89,22 @@ def _largest(*p_values: float | None) -> float | None:
     return None if None in p_values else max(p for p in p_values if p is not None)
 
 
-def class_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
-    """p-value of the class-level rule of one unit; the two ways to meet it share the level (Bonferroni)."""
-    found = []
-    for key, floor in ((PRIMARY, "mean_image"), (CLASS_TARGET, "best")):
+def class_ps(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    """p-values of the two ways to meet the class-level rule of one unit, by the row they rest on."""
+    found = {}
+    for key, floor in CLASS_WAYS.items():
         row = rows.get(key)
         if row is not None and row["status"] == "ok":
             p = _largest(row["gain"][floor]["p"], row["gain"]["permuted"]["p"])
             if p is not None:
-                found.append(p)
-    return min(1.0, len(found) * min(found)) if found else None
+                found[key] = p
+    return found
+
+
+def class_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
+    """p-value of the class-level rule of one unit; the two ways to meet it share the level (Bonferroni)."""
+    found = class_ps(rows)
+    return min(1.0, len(found) * min(found.values())) if found else None
 
 
 def sample_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
@@ -245,8 +253,10 @@ def _found(level: str, form: str, unit: Unit, rows: Mapping[tuple[str, str], Map
             f"of them at the first guess (chance {100 * pick['chance']:.1f} %) and gains "
             f"{image['gain']['best']['value']:+.2f} dB over the best floor."
         )
-    row = rows.get(PRIMARY) or rows[CLASS_TARGET]
+    ways = class_ps(rows)
+    key = min(ways, key=lambda way: ways[way])
+    over = "the mean image" if key == PRIMARY else "the best floor on class means"
     return (
         f"What classes look like leaks from {form} uploads: {name_of(unit)} gains "
-        f"{row['gain']['mean_image']['value']:+.2f} dB over the mean image; no single image was identified."
+        f"{rows[key]['gain'][CLASS_WAYS[key]]['value']:+.2f} dB over {over}; no single image was identified."
     )

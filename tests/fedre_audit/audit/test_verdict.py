@@ -135,6 +135,17 @@ def test_an_attack_that_fails_on_raw_representations_too_proves_no_silence(silen
     assert ("even on raw" in found["sentence"]) == (level == "NOT_ASSESSED")
 
 
+def test_the_class_level_sentence_rests_on_the_row_that_met_the_rule(silent):
+    found = copy.deepcopy(silent)
+    for row in found["rows"]:
+        if (row["stream"], row["slice"], row["metric"]) == (60, "all", "psnr"):
+            for gain in row["gain"].values():
+                gain |= {"value": 1.5, "p": 1e-9} if row["target"] == "class_mean" else {"value": -2.5, "p": 0.9}
+    made = verdict(found)
+    assert made["level"] == "CLASS_LEVEL"
+    assert "+1.50 dB over the best floor on class means" in made["sentence"]
+
+
 def test_undeclared_rows_never_decide(leaking):
     hidden = copy.deepcopy(leaking)
     for row in hidden["rows"]:
