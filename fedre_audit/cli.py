@@ -54,7 +54,7 @@ options of the audit (all of them: audit --form entangled --help)
   --form FORM         raw, prototype or entangled (default)
   --dataset NAME      mnist5k (default, embedded), cifar10, tinyimagenet or imagefolder:PATH
   --data-root DIR     where data sets are found (default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit)
-  --preset NAME       quick (default, about a minute) or small (minutes)
+  --preset NAME       quick (default, about a minute), small (minutes) or full (the published setting: for CUDA)
   --out DIR           the run folder; the same configuration resumes it
   --config FILE       a YAML file of options; options on the command line win
   --uploads DIR       audit recorded uploads of your own federation (audit --uploads DIR --help)

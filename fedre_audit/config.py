@@ -19,8 +19,8 @@ class AuditConfig:
     """mnist5k, fashionmnist, cifar10, cifar100, tinyimagenet, or imagefolder:PATH (class folders, or an archive)"""
     data_root: str | None = None
     """where data sets are found; default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit"""
-    preset: Literal["quick", "small"] = "quick"
-    """quick: a minute on 2 cores; small: minutes, more images"""
+    preset: Literal["quick", "small", "full"] = "quick"
+    """quick: a minute on 2 cores; small: minutes, more attackers; full: the published setting, for CUDA"""
     mechanism: str = "RAP"
     """how the entangled form mixes: RSR, VAR, RAR, RSP, VAP or RAP (see `audit list mechanisms`)"""
     weight_law: str = "uniform"
@@ -33,8 +33,8 @@ class AuditConfig:
     """federated system that trains the clients: fedre, fedgh, fedallrep or local"""
     own_system: bool = False
     """train with the system of the audited form (raw: fedallrep, prototype: fedgh, entangled: fedre), not --system"""
-    family: str = "small"
-    """family of client models; client k gets member k mod (family size)"""
+    family: str = "auto"
+    """family of client models; auto: small, with preset full HtM-img-10; client k gets member k mod (family size)"""
     clients: int | None = None
     """number of clients"""
     rounds: int | None = None
@@ -99,6 +99,7 @@ class AuditConfig:
 
 PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
+        "family": "small",
         "clients": 10,
         "rounds": 60,
         "private_images": 1500,
@@ -111,6 +112,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "curves": ["rounds"],
     },
     "small": {
+        "family": "small",
         "clients": 6,
         "rounds": 60,
         "private_images": 1000,
@@ -122,7 +124,31 @@ PRESETS: dict[str, dict[str, Any]] = {
         "optimised_images": 100,
         "curves": ["rounds", "auxiliary"],
     },
+    "full": {
+        "family": "HtM-img-10",
+        "clients": 10,
+        "rounds": 100,
+        "private_images": 45000,
+        "auxiliary_images": 10000,
+        "classes": None,
+        "attacks": [
+            "ridge",
+            "decoder",
+            "optimisation",
+            "corrector",
+            "random_features_ridge",
+            "shadow",
+            "nearest_auxiliary_embedding",
+        ],
+        "decoder_steps": 1500,
+        "decoder_clients": 10,
+        "optimised_images": 1000,
+        "curves": ["rounds", "auxiliary"],
+    },
 }
+"""full: arXiv 2511.22265, on CIFAR-10 nearly all there is; days of CPU, so meant for CUDA. See `FULL_SIZES`."""
+FULL_SIZES = (45000, 10000, 2500)
+"""Private, auxiliary and evaluation images of preset full; smaller data sets are shared out in this proportion."""
 
 
 CURVES = ("rounds", "auxiliary")
@@ -140,6 +166,8 @@ def resolve(config: AuditConfig) -> AuditConfig:
         filled["system"] = OWN_SYSTEM.get(config.form, config.system)
     if config.released_loader:
         filled["shuffle"] = False
+    if config.family == "auto":
+        filled["family"] = preset["family"]
     if config.precision == "auto":
         filled["precision"] = choose_precision(config.device)
     config = replace(config, **filled)

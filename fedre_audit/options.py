@@ -158,7 +158,7 @@ def command_line(config: AuditConfig, word: str = "") -> str:
         value = getattr(config, field.name)
         if field.name in ("form", *INDIFFERENT) or value == getattr(plain, field.name) or value is None:
             continue
-        if getattr(plain, field.name) is None and preset.get(field.name) == value:
+        if getattr(plain, field.name) in (None, "auto") and preset.get(field.name) == value:
             continue
         if isinstance(value, bool):
             value = "on" if value else "off"

@@ -1,5 +1,6 @@
 """What an audit is about to do, what it will cost here, and what will cross the wire: said before long work."""
 
+import math
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from fedre_audit.workers import forkable
 
 SECONDS_PER_CLIENT = {"cheap": 0.6, "medium": 6.0, "heavy": 60.0}
 """Rough seconds of one attack on one client, both forms, by declared cost; measured on one 2020s server core."""
+LONG = 3600.0
+"""Seconds from which a plan warns."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +39,22 @@ class Plan:
         """About how long the whole takes."""
         return sum(self.stages.values())
 
+    @property
+    def warning(self) -> str | None:
+        """What to do where this takes long; None where it does not."""
+        if self.seconds < LONG:
+            return None
+        advice = "lower --rounds, --private-images or --attacks, or use a machine with CUDA"
+        if torch.cuda.is_available():
+            advice = "batches were timed on the CPU; CUDA is many times as fast"
+        return f"expensive: about {clock(self.seconds)}; {advice}"
+
     def line(self) -> str:
         """The plan in one line."""
         return (
             f"plan: {self.clients}, {self.images}; {self.config.form} uploads; attacks {', '.join(self.attacks)}; "
             f"about {clock(self.seconds)} (a rough guess from one timed batch)"
+            + (f"; {self.warning}" if self.warning else "")
         )
 
     def text(self) -> str:
@@ -55,12 +69,13 @@ class Plan:
             ("upload", f"{audited:,} scalars a round as {self.config.form} ({4 * audited / 1e6:.2f} MB)"),
             *(("", f"{count:,} as {form}") for form, count in self.traffic.items() if form != self.config.form),
             ("broadcast", f"{self.broadcast:,} scalars a round" if self.broadcast else "none"),
+            *([("warning", self.warning)] if self.warning else []),
         ]
-        return "\n".join(f"{name:<16}{value}" for name, value in rows)
+        return "\n".join(f"{name:<22}{value}" for name, value in rows)
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        return {**asdict(self), "seconds": round(self.seconds, 1)}
+        return {**asdict(self), "seconds": round(self.seconds, 1), "warning": self.warning}
 
 
 def seconds_per_image(member: str, config: AuditConfig, shape: tuple[int, int, int], classes: int) -> float:
@@ -87,6 +102,11 @@ def traffic_of(prepared: Prepared, width: int) -> dict[str, int]:
     }
 
 
+def fewer(config: AuditConfig, private: int) -> str:
+    """Says where the data set did not have what the preset asks for."""
+    return "" if private == config.private_images else f" (fewer than the {config.private_images} asked for)"
+
+
 def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1) -> Plan:
     """Plan of one audit, or of `arms` audits of one training. Raises AuditError on a bad configuration."""
     from fedre_audit.pipeline import check_names
@@ -104,8 +124,11 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     per_round = sum(len(train) * cost[members[k % len(members)]] for k, (train, _) in enumerate(prepared.parts))
     # Local epochs forward and backward, and one forward pass (a third) that makes the representations.
     training = (config.rounds or 0) * per_round * (config.local_epochs + 0.35)
-    attacking = sum(SECONDS_PER_CLIENT[attack.cost] for attack in attacks.values()) * clients
-    scoring = 5e-3 * (config.private_images or 0) * len(attacks)
+    # Attackers train on the public images: their declared seconds are of a quick audit's small ones.
+    pixels = len(prepared.auxiliary.images) * math.prod(shape) / (2500 * 28 * 28)
+    attacking = sum(SECONDS_PER_CLIENT[attack.cost] for attack in attacks.values()) * clients * max(1.0, pixels)
+    private, public = len(prepared.split.private), len(prepared.auxiliary.images)
+    scoring = 5e-3 * private * len(attacks)
     shared = min(forkable(config.workers, config.threads), clients)  # processes that share the clients
     stages = {
         "train and record": training / shared,
@@ -114,7 +137,7 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     }
     return Plan(
         config=config,
-        images=f"{config.private_images} private and {config.auxiliary_images} public images of {data.name}, "
+        images=f"{private} private and {public} public images of {data.name}{fewer(config, private)}, "
         f"{'×'.join(str(side) for side in shape)}, {classes} classes",
         clients=f"{clients} clients, {config.rounds} rounds",
         attacks={name: attack.level for name, attack in attacks.items()},

@@ -58,7 +58,9 @@ class Budget:
 def budget_of(config: AuditConfig, name: str) -> Budget:
     """The budget that the configuration gives an attack."""
     if name == "decoder":
-        return Budget(config.decoder_clients, None, {"steps": config.decoder_steps, "bf16": config.precision == "bf16"})
+        few = (config.decoder_clients or 0) < (config.clients or 1)
+        options = {"steps": config.decoder_steps, "bf16": config.precision == "bf16"}
+        return Budget(config.decoder_clients if few else None, None, options)
     if name in OPTIMISERS and config.optimised_images is not None:
         return Budget(None, math.ceil(config.optimised_images / (config.clients or 1)), {})
     return Budget(None, None, {})

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedre_audit.config import AuditConfig
+from fedre_audit.config import FULL_SIZES, AuditConfig
 from fedre_audit.data.auxiliary import SAME, auxiliary_data
 from fedre_audit.data.base import ImageData, load_dataset
 from fedre_audit.data.partition import pathological, practical, split_train_test
@@ -59,24 +59,34 @@ def load_images(spec: str, *, root: Path | None, quiet: bool) -> ImageData:
         return load_dataset(spec, root=root, progress=tell, download=True)
 
 
+def sizes_of(config: AuditConfig, data: ImageData) -> tuple[int, int]:
+    """Private and auxiliary images: as configured, but preset full shares a smaller data set out in proportion."""
+    if config.private_images is None or config.auxiliary_images is None:
+        raise ValueError("prepare needs a resolved configuration")
+    sizes, total = (config.private_images, config.auxiliary_images), sum(FULL_SIZES)
+    if config.preset != "full" or sizes != FULL_SIZES[:2] or len(data.images) >= total:
+        return sizes
+    train = int((data.official_split.numpy() == 0).sum())
+    return min(train, len(data.images) * sizes[0] // total), max(1, len(data.images) * sizes[1] // total)
+
+
 def prepare(config: AuditConfig, *, quiet: bool = False) -> Prepared:
     """Load, split and partition as `config` says."""
-    if config.clients is None or config.private_images is None or config.auxiliary_images is None:
+    if config.clients is None:
         raise ValueError("prepare needs a resolved configuration")
     load = partial(load_images, root=Path(config.data_root) if config.data_root else None, quiet=quiet)
     data = load(config.dataset)
     if config.classes is not None and config.classes < len(data.classes):
         data = data.limit_classes(config.classes)
+    private, auxiliary = sizes_of(config, data)
     split = make_split(
         data,
-        private=config.private_images,
-        auxiliary=config.auxiliary_images if config.auxiliary == SAME else None,
-        evaluation=config.auxiliary_images // 4,
+        private=private,
+        auxiliary=auxiliary if config.auxiliary == SAME else None,
+        evaluation=auxiliary // 4,
         seed=config.seed,
     )
-    elsewhere = auxiliary_data(
-        data, split, config.auxiliary, count=config.auxiliary_images, seed=config.seed, load=load
-    )
+    elsewhere = auxiliary_data(data, split, config.auxiliary, count=auxiliary, seed=config.seed, load=load)
     rng = np.random.RandomState(derive_seed(config.seed, "partition") % 2**32)
     labels = data.labels[split.private].numpy()
     if config.partition == "practical":

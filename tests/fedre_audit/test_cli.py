@@ -67,6 +67,8 @@ def test_all_problems_are_named_at_once(tmp_path, capsys):
         AuditConfig(),
         AuditConfig(form="raw", dataset="imagefolder:/my images/x", broadcast=False, alpha=0.5, seed=7),
         AuditConfig(form="prototype", preset="small", attacks=["ridge", "optimisation"], clients=3, own_system=True),
+        AuditConfig(preset="full", curves=[]),
+        AuditConfig(preset="full", family="small"),
     ],
 )
 def test_the_command_of_a_configuration_makes_it_again(config):
@@ -89,6 +91,16 @@ def test_a_dry_run_prints_plan_cost_and_traffic_and_does_nothing(tmp_path, capsy
     assert plan["traffic"]["entangled"] == 4 * (512 + 10)
     assert plan["broadcast"] == 4 * 10 * 513
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_dry_run_shares_a_small_data_set_out_and_warns_of_the_cost(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["--preset", "full", "--family", "small", "--rounds", "1000000", "--dry-run"]) == 0
+    text = capsys.readouterr().out
+    assert "3913 private and 869 public images of mnist5k (fewer than the 45000 asked for)" in text
+    assert "expensive: about" in text
+    assert main(["--preset", "full", "--private-images", "44000", "--dry-run"]) == 2
+    assert "mnist5k has 5000 training images" in capsys.readouterr().err
 
 
 def test_json_is_one_line_and_a_gate_exits_3(tmp_path, capsys):
