@@ -147,7 +147,8 @@ def _charts(rows: Sequence[Indexed], x: Callable[[Row], float | None], rest: Cal
         table = [(line.label, points) for line, (_, points) in zip(drawn, found, strict=True)]
         ends = [points[-1][1][1]["reason"] for _, points in found]
         charts.append({"svg": Markup(picture), "metric": metric, "target": target, "slice": part, "x": x_label,
-                       "lines": table, "reasons": list(dict.fromkeys(filter(None, ends))), "more_leakage": last["more_leakage"]})  # fmt: skip
+                       "lines": table, "reasons": list(dict.fromkeys(filter(None, ends))),
+                       "more_leakage": last["more_leakage"]})  # fmt: skip
     return charts
 
 

@@ -31,11 +31,14 @@ class Volatile(TypedDict):
 
 
 class Dataset(TypedDict):
+    """auxiliary_from: where the public images came from: 'same' (data set), classes of it, or another data set."""
+
     name: str
     shape: list[int]
     classes: int
     private: int
     auxiliary: int
+    auxiliary_from: NotRequired[str]
     disjoint: bool
     duplicates_dropped: int
 

@@ -256,6 +256,7 @@ def score(
             "classes": len(prepared.data.classes),
             "private": len(prepared.split.private),
             "auxiliary": len(images),
+            "auxiliary_from": config.auxiliary,
             "disjoint": True,
             "duplicates_dropped": prepared.split.duplicates_dropped,
         },

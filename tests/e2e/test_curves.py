@@ -23,3 +23,4 @@ def test_curves_are_rows_and_charts_and_leave_the_other_rows_as_they_were(tmp_pa
     assert "Leakage over attacker budget was not measured" not in page
     assert "public images the attacker holds" in page
     assert "rounds of uploads the attacker used" in page
+    assert "Public images come from the data set of the clients, other images of it." in page
