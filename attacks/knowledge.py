@@ -70,9 +70,19 @@ class Q2(Q1):
 
     @cached_property
     def auxiliary_representations(self) -> Tensor:
-        """Encoder answers for all auxiliary images, [N,d]; asked once, shared by every attack."""
+        """Encoder answers for all auxiliary images, [N,d]; asked once, shared by every attack.
+
+        Raises AuditError where one is not finite: nothing can be learned from such an encoder.
+        """
         with torch.no_grad():
-            return torch.cat([self.encoder(batch) for batch in self.images.split(512)]).float()
+            answers = torch.cat([self.encoder(batch) for batch in self.images.split(512)]).float()
+        broken = int((~answers.isfinite().all(1)).sum())
+        if broken:
+            raise AuditError(
+                f"the client's encoder answers {broken} of {len(answers)} public images with NaN or infinity; "
+                "train it at a lower --lr, or give images that it can encode"
+            )
+        return answers
 
 
 @dataclass(frozen=True)
