@@ -46,14 +46,17 @@ class Part:
 
 
 def follow(case: Case, view: ServerView) -> Iterator[Part]:
-    """Parts of one client: of its unmixed stream, or of its raw rows. view: the client's uploads as recorded."""
+    """Parts of one client: of its unmixed stream, or of its raw rows. view: the client's uploads as recorded.
+
+    Single representations in the clear (RSR) are not followed: fewer rounds show other images, not the same ones less.
+    """
     config = case.run.config
     if case.stream > 1:
         for point in points(config, "rounds"):
             path = client_file(case.run, STREAMED, UNMIXING, case.client, point=point.folder)
             if path.is_file():
                 recovered, known = read_unmixed(case.run, view, case.client, point.folder)
-                if recovered is not None:
+                if recovered is not None and recovered.form == "prototype":
                     classes = recovered.latest.label_encoding.argmax(1)
                     labels = case.prepared.data.labels[case.contribution.sample_ids]
                     truth = by_class(case.contribution, labels, classes)
