@@ -218,7 +218,8 @@ def train_arms(arms: dict[str, AuditConfig], root: Path, *, quiet: bool) -> dict
     missing = [name for name, run in runs.items() if not run.has(training.DONE)]
     if missing:
         others = [runs[name] for name in missing if name != first]
-        if runs[first].has(training.DONE) and not all(other.has("uploads") for other in others):
+        half = runs[first].has(training.DONE) and all(other.has("uploads") for other in others)  # interrupted
+        if len(missing) < len(runs) and not half:
             raise AuditError(f"{root} was trained for other --forms; name the same ones, or choose another --out")
         training.train(runs[first], prepared, quiet=quiet, others=others)
         for other in others:

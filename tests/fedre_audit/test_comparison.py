@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -91,6 +92,14 @@ def test_what_is_complete_is_not_run_again_and_other_forms_are_refused(compared)
     assert {path: path.stat().st_mtime_ns for path in again.path.rglob("scores.json")} == before
     with pytest.raises(AuditError, match="trained for other --forms"):
         compare(out=compared.path, forms=[*FORMS, "entangled:VAP"], **OPTIONS)
+
+
+def test_forms_of_two_trainings_are_never_mixed(compared, tmp_path):
+    out = tmp_path / "compared"
+    shutil.copytree(compared.path, out)
+    shutil.rmtree(out / "arms" / "entangled-RAP")  # what `--forms raw,prototype` leaves: another arm trained for all
+    with pytest.raises(AuditError, match="trained for other --forms"):
+        compare(out=out, forms=["raw", "entangled:RAP"], **OPTIONS)
 
 
 @pytest.mark.parametrize(
