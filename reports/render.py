@@ -145,7 +145,7 @@ def _charts(rows: Sequence[Indexed], x: Callable[[Row], float | None], rest: Cal
             fmt=partial(format_number, kind=KINDS.get(metric, "plain")),
         )  # fmt: skip
         table = [(line.label, points) for line, (_, points) in zip(drawn, found, strict=True)]
-        ends = [points[-1][1][1]["reason"] for _, points in found]
+        ends = [points[-1][1][1]["reason"] for _, points in found if any("curve" in row for _, (_, row) in points)]
         charts.append({"svg": Markup(picture), "metric": metric, "target": target, "slice": part, "x": x_label,
                        "lines": table, "reasons": list(dict.fromkeys(filter(None, ends))),
                        "more_leakage": last["more_leakage"]})  # fmt: skip

@@ -14,7 +14,7 @@ from reports.numbers import look_up
 from reports.render import render, write_report
 from reports.schema import SchemaError
 from reports.scores import Scores
-from tests.reports.make_scores import make_run, scores, write_strips
+from tests.reports.make_scores import make_run, row, scores, write_strips
 
 VOID = {"wbr", "meta", "img", "br", "link", "input", "hr"}
 LEVELS = ("NOT_ASSESSED", "NO_IMAGE_LEAKAGE_FOUND", "CLASS_LEVEL", "SAMPLE_LEVEL")
@@ -260,6 +260,17 @@ def test_the_reading_for_data_protection_is_orientation_and_never_speaks_without
 
 def test_a_reason_that_several_rows_share_is_said_once(tmp_path: Path) -> None:
     made = scores()
-    for row in made["rows"][:2]:
-        row["reason"] = "failed its check"
+    for shown in made["rows"][:2]:
+        shown["reason"] = "failed its check"
     assert page(tmp_path, made).text.count("failed its check") == 1
+
+
+def test_a_curve_is_a_chart_by_size_of_class_and_says_where_it_still_rises(tmp_path: Path) -> None:
+    made = scores()
+    for name in ("all", "n1"):
+        point = row("entangled", "ridge", 13.1, stream=30, slice=name, curve="rounds")
+        end = row("entangled", "ridge", 15.1, stream=60, slice=name, reason="not saturated: rounds may leak more")
+        made["rows"] += [point, end]
+    text = page(tmp_path, made).text
+    assert text.count("At the right end: not saturated: rounds may leak more.") == 2
+    assert "every image that contributed, classes of 1 image ↑ leaks more" in " ".join(text.split())
