@@ -14,7 +14,8 @@ from typing import Any
 from scipy import stats
 
 Unit = tuple[str, int, str]
-ALPHA = 0.05
+ALPHA = 0.025
+"""One-sided: the lower end of the 95 % interval that is printed beside the value, so both say the same."""
 POWER = 0.8
 BLIND_DB = 3.0
 """Where even a gain of this many dB would have gone unseen, absence of leakage is not claimed."""
@@ -31,7 +32,7 @@ CEILING = "raw"
 RULES = {
     "NOT_ASSESSED": "Competence failed, a declared attack failed or was not validated, or there is too little data.",
     "SAMPLE_LEVEL": "Retrieval above chance and gain over the best floor, both with the lower bound above 0 and above "
-    "the permuted upload (one-sided, Holm-corrected over the declared rows).",
+    "the permuted upload (95 % intervals, Holm-corrected over the declared rows).",
     "CLASS_LEVEL": "Gain over the mean image and the permuted upload (or the class-mean target better than its floor) "
     "with the lower bound above 0, Holm-corrected; the sample-level rule is not met.",
     "NO_IMAGE_LEAKAGE_FOUND": "Competence passed, every declared attack could be judged, and none met the rules of "
@@ -39,7 +40,7 @@ RULES = {
 }
 
 
-def holm(p_values: Mapping[Any, float], weights: Mapping[Any, float] | None = None, alpha: float = ALPHA) -> set[Any]:
+def holm(p_values: Mapping[Any, float], weights: Mapping[Any, float] | None = None, alpha: float = 0.05) -> set[Any]:
     """Keys whose hypothesis is rejected by Holm's step-down procedure at family-wise level `alpha`.
 
     weights: shares of the level, fixed beforehand (default: all equal).
@@ -211,8 +212,8 @@ def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
     of_class = {unit: p for unit, rows in units.items() if (p := class_p(rows)) is not None}
     of_sample = {unit: p for unit, rows in units.items() if (p := sample_p(rows)) is not None}
     weights = weights_of(units)
-    seen = holm(of_class, weights)
-    identified = holm(of_sample, weights) & seen
+    seen = holm(of_class, weights, ALPHA)
+    identified = holm(of_sample, weights, ALPHA) & seen
     thresholds = {
         "alpha": ALPHA,
         "correction": "Holm, weighted",

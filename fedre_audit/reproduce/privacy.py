@@ -27,7 +27,7 @@ from fedre_audit.stages.prepare import prepare
 from knowledge_forms.store import write_bytes
 from reports.schema import load_scores
 
-STORED = Setting(steps=200, lr=0.3, tv=0.1)
+STORED = Setting(steps=200, lr=0.5, tv=0.08)
 """Chosen by the sweep on seed 0; a test holds it equal to the best of results/privacy_sweep.json."""
 GRID = (
     *(Setting(200, lr, tv) for lr, tv in itertools.product((0.1, 0.3, 0.5), (0.0, 0.06, 0.08, 0.1, 0.15))),

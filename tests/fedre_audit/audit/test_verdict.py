@@ -172,7 +172,7 @@ def test_detectable_gain_has_the_power_it_promises(silent):
     gain = detectable_gain(row, 0.5)
     assert gain is not None
     error = (row["gain"]["best"]["ci95"][1] - row["gain"]["best"]["ci95"][0]) / 2 / 2.262
-    assert gain == pytest.approx(error * (2.262 + 0.883), rel=1e-3)  # t quantiles of 9 degrees: .975 and .8
+    assert gain == pytest.approx(error * (2.685 + 0.883), rel=1e-3)  # t quantiles of 9 degrees: .9875 and .8
 
 
 def test_one_attack_per_level_is_declared():
