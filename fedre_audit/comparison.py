@@ -112,18 +112,13 @@ def share_training(base: Run, other: Run) -> None:
 
 
 def client_values(path: Path, attack: str, target: str, metric: str, form: str) -> dict[int, float]:
-    """Mean of one metric per client, from scores.csv: images within an upload row, then rows within a client."""
+    """Mean of one metric per client from one upload each, of scores.csv: images within a row, then rows in a client."""
+    wanted = {"form": form, "attack": attack, "stream": "1", "target": target, "metric": metric}
     with path.open(newline="") as stream:
-        reader = csv.reader(stream)
-        header = next(reader)
-        # The name of the attack and the attack's value share a column name: the first is the name.
-        at = {name: header.index(name) for name in ("form", "attack", "target", "metric", "client", "row")}
-        value = header.index("attack", at["attack"] + 1)
-        wanted = {"form": form, "attack": attack, "target": target, "metric": metric}
         found = [
-            (int(line[at["client"]]), int(line[at["row"]]), float(line[value]))
-            for line in reader
-            if all(line[at[name]] == wish for name, wish in wanted.items())
+            (int(line["client"]), int(line["row"]), float(line["value"]))
+            for line in csv.DictReader(stream)
+            if all(line[key] == wish for key, wish in wanted.items())
         ]
     table = np.array([entry for entry in found if np.isfinite(entry[2])], dtype=np.float64).reshape(-1, 3)
     if len(table) == 0:

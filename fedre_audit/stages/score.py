@@ -135,7 +135,7 @@ def write_csv(path: Path, tables: list[FormAttack]) -> None:
     writer = csv.writer(text, lineterminator="\n")
     predictors = sorted({who for scored in tables for who in scored.table.values} - {ATTACK, PERMUTED})
     head = ["form", "attack", "stream", "target", "client", "row", "sample", "class", "members", "metric"]
-    writer.writerow([*head, ATTACK, PERMUTED, *predictors])
+    writer.writerow([*head, "value", PERMUTED, *predictors])
     for scored in tables:
         table = scored.table
         for metric in table.values[ATTACK]:

@@ -60,14 +60,12 @@ def test_an_arm_scores_as_a_single_audit_of_its_form_does(compared, tmp_path):
 def test_differences_are_paired_by_client(compared):
     def by_client(arm):
         values = {}
+        wanted = {"form": arm.split("-")[0], "attack": "ridge", "stream": "1", "target": "members", "metric": "psnr"}
         with (compared.path / "arms" / arm / "scores.csv").open() as stream:
-            rows = list(csv.reader(stream))
-        head = rows[0]
-        value = max(i for i, name in enumerate(head) if name == "attack")
-        for row in rows[1:]:
-            found = dict(zip(head[:value], row, strict=False))
-            if (found["form"], found["attack"], found["target"], found["metric"]) == (arm, "ridge", "members", "psnr"):
-                values.setdefault(int(found["client"]), {}).setdefault(int(found["row"]), []).append(float(row[value]))
+            for row in csv.DictReader(stream):
+                if all(row[key] == wish for key, wish in wanted.items()):
+                    rows = values.setdefault(int(row["client"]), {})
+                    rows.setdefault(int(row["row"]), []).append(float(row["value"]))
         return {client: np.mean([np.mean(v) for v in rows.values()]) for client, rows in values.items()}
 
     mine, other = by_client("prototype"), by_client("raw")
