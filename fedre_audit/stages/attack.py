@@ -11,8 +11,11 @@ A file appears whole or not at all, and a run that was interrupted goes on at th
 
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +131,7 @@ def write_answers(path: Path, attack: Attack, view: ServerView, knowledge: Q3, r
     """Answers of a fitted attack to a view and to its permuted null, with what they cost."""
     shown = first_rows(view, rows)
     found = attack.reconstruct(shown)
+    decoded_by = dict(Counter(getattr(attack, "choice_", ())))  # of these answers, not of the null's
     null = attack.reconstruct(permuted_view(shown, knowledge))
     write_tensors(
         path,
@@ -144,8 +148,19 @@ def write_answers(path: Path, attack: Attack, view: ServerView, knowledge: Q3, r
             "auxiliary": len(knowledge.images),
             "steps": getattr(attack, "steps_", getattr(attack, "steps", None)),
             "restarts": getattr(attack, "restarts", None),
+            "decoded_by": decoded_by,
         },
     )
+
+
+def choices(run: Run, forms: Iterable[str], clients: Iterable[int]) -> Iterator[str]:
+    """A line for each client and form of an attack that chooses between decoders row by row: what it chose."""
+    for name, form, client in product(run.config.attacks or (), forms, clients):
+        path = client_file(run, form, name, client)
+        decoded_by = read_tensors(path)[1].get("decoded_by") if path.is_file() else None
+        if decoded_by:
+            shares = ", ".join(f"{count} by {decoder}" for decoder, count in sorted(decoded_by.items()))
+            yield f"{name}, client {client}, {form}: rows decoded: {shares}"
 
 
 def finite(value: float) -> float | None:
@@ -262,4 +277,6 @@ def attack(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
     ):
         for _ in pool.map(None):
             tick()
+    for line in () if quiet else choices(run, views, clients):
+        print(line, file=sys.stderr)
     run.write_json(DONE, {"clients": clients, "attacks": attacks})

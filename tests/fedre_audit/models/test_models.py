@@ -101,7 +101,7 @@ def test_encoder_is_a_frozen_copy_that_passes_gradients_to_images():
     assert not any(parameter.requires_grad for parameter in encoder.parameters())
     assert state_bytes(model) == before
     assert model.training
-    assert torch.equal(encoder(images), model.eval().represent(images))
+    torch.testing.assert_close(encoder(images), model.eval().represent(images))  # another memory layout
 
 
 def test_rebuilding_gives_the_architecture_without_the_weights():
