@@ -13,7 +13,7 @@ PUBLISHED = {
     "pathological": {"fedre": 86.20, "fedgh": 85.43, "local": 84.68, "fedallrep": None},
 }
 SETTINGS: dict[str, dict[str, Any]] = {
-    "small": {"private_images": 2000, "family": "small", "rounds": 40, "seeds": 3, "many": 5000, "many_rounds": 30},
+    "small": {"private_images": 1000, "family": "small", "rounds": 20, "seeds": 3, "many": 4000, "many_rounds": 20},
     "full": {
         "private_images": 60000,
         "family": "HtM-img-10",

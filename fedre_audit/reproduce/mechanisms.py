@@ -21,7 +21,10 @@ ARMS: dict[str, tuple[dict[str, Any], float | None]] = {
     "RAP, max-pool mapping": ({"mapping": "MP"}, 45.97),
     "RAP, learned mapping": ({"mapping": "FC"}, 44.53),
 }
-SMALL: dict[str, Any] = {"dataset": "cifar10", "preset": "quick", "attacks": ["ridge"]}
+SMALL: dict[str, Any] = {
+    "dataset": "mnist5k", "preset": "quick", "rounds": 40, "private_images": 1000, "auxiliary_images": 1500,
+    "attacks": ["ridge"], "curves": [],
+}  # fmt: skip
 FULL: dict[str, Any] = {
     "dataset": "cifar100", "preset": "quick", "family": "HtM-img-10", "rounds": 100, "private_images": 60000,
     "auxiliary_images": 10000, "attacks": ["ridge"],
