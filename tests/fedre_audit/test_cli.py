@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -190,7 +191,9 @@ def test_a_result_shows_itself_in_a_notebook(tmp_path):
 
 def test_a_real_interruption_ends_with_130_and_one_line(tmp_path):
     words = [sys.executable, "-m", "fedre_audit", *TINY, "--rounds", "500", "--out", str(tmp_path / "run")]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A background job inherits an ignored SIGINT; a person's terminal does not.
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
     while not (tmp_path / "run" / "history.jsonl").exists():
         assert process.poll() is None
         time.sleep(0.1)
