@@ -101,7 +101,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "family": "small",
         "clients": 10,
-        "rounds": 60,
+        "rounds": 100,
         "private_images": 1500,
         "auxiliary_images": 2500,
         "classes": None,
