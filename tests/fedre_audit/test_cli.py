@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 """The command: help without torch, plans, every problem at once, JSON, gates, interruption, completion."""
 
 import json
@@ -197,9 +199,15 @@ def test_a_real_interruption_ends_with_130_and_one_line(tmp_path):
     while not (tmp_path / "run" / "history.jsonl").exists():
         assert process.poll() is None
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    for _ in range(
+        5
+    ):  # an interrupt that falls into a destructor is lost, whatever the program; a person presses again
+        process.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+            break
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, err
     assert out == ""
     assert "Traceback" not in err
     assert err.splitlines()[-1].startswith("audit: interrupted, nothing finished is lost; resume with: audit ")
