@@ -1,5 +1,3 @@
-from contextlib import suppress
-
 """The command: help without torch, plans, every problem at once, JSON, gates, interruption, completion."""
 
 import json
@@ -7,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 
 import pytest
