@@ -149,7 +149,7 @@ def one_or_many(problems: Sequence[str]) -> str:
 def command_line(config: AuditConfig, word: str = "") -> str:
     """The command that makes this configuration, shortest form; where data lie on this machine is left out.
 
-    >>> command_line(AuditConfig(form="raw", broadcast=False, attacks=["ridge", "shadow"], rounds=60))
+    >>> command_line(AuditConfig(form="raw", broadcast=False, attacks=["ridge", "shadow"], rounds=100))
     'audit --form raw --broadcast off --attacks ridge,shadow'
     """
     plain, preset = AuditConfig(), PRESETS[config.preset]
