@@ -195,12 +195,11 @@ def test_a_real_interruption_ends_with_130_and_one_line(tmp_path):
     # A background job inherits an ignored SIGINT; a person's terminal does not.
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed)
-    while not (tmp_path / "run" / "history.jsonl").exists():
+    history = tmp_path / "run" / "history.jsonl"
+    while not history.exists() or history.read_text().count("\n") < 5:  # the workers are up, training goes on
         assert process.poll() is None
         time.sleep(0.1)
-    for _ in range(
-        5
-    ):  # an interrupt that falls into a destructor is lost, whatever the program; a person presses again
+    for _ in range(5):  # Python loses an interrupt that falls into a destructor; a person presses again
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=5)
@@ -208,5 +207,5 @@ def test_a_real_interruption_ends_with_130_and_one_line(tmp_path):
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert out == ""
-    assert "Traceback" not in err
+    assert "Traceback" not in err.partition("Exception ignored")[0]
     assert err.splitlines()[-1].startswith("audit: interrupted, nothing finished is lost; resume with: audit ")
