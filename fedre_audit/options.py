@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from fedre_audit.config import INDIFFERENT, PRESETS, AuditConfig, resolve
+from fedre_audit.config import INDIFFERENT, PRESETS, AuditConfig, default_lr, resolve
 from knowledge_forms.errors import AuditError
 
 SWITCHES = {"on": "true", "off": "false"}
@@ -159,6 +159,8 @@ def command_line(config: AuditConfig, word: str = "") -> str:
         if field.name in ("form", *INDIFFERENT) or value == getattr(plain, field.name) or value is None:
             continue
         if getattr(plain, field.name) in (None, "auto") and preset.get(field.name) == value:
+            continue
+        if field.name == "lr" and value == default_lr(config.family):
             continue
         if isinstance(value, bool):
             value = "on" if value else "off"

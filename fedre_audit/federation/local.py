@@ -84,6 +84,7 @@ class LocalClient:
 
     def __init__(self, number: int, model: ClientModel, data: ClientData, config: AuditConfig) -> None:
         self.number, self.model, self.data, self.config = number, model, data, config
+        assert config.lr is not None, "a resolved configuration has a learning rate"
         flops = forward_flops(model)
         self.bf16 = config.precision == "bf16" and flops >= HEAVY and not has_depthwise(model)
         self.cost = flops * (len(data.images) * (3 * config.local_epochs + 1) + len(data.test_images))
