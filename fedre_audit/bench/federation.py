@@ -23,6 +23,7 @@ from fedre_audit.federation.recorder import Recorder
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models import MODELS, build_clients, build_model
 from fedre_audit.models.base import ImageShape
+from fedre_audit.models.single_position import as_convolutions, as_matrix_products
 
 CIFAR = (3, 32, 32)
 CLASSES = 10
@@ -39,13 +40,18 @@ def random_client(train: int, test: int, shape: ImageShape, seed: int) -> Client
 
 
 def training(name: str, batch_size: int, shape: ImageShape = CIFAR) -> tuple[Make, float]:
-    """One training step of a model as the engine takes it, counted in FLOPs; and the FLOPs of one image."""
+    """One training step of a model as the engine takes it, in nominal FLOPs; and the nominal FLOPs of one image.
+
+    Nominal: as the layers are defined, products with the zeros of padding included, whether or not they are computed.
+    """
     model = build_model(name, shape, CLASSES, 512, seed=0).train().to(memory_format=torch.channels_last)
     own = random_client(4 * batch_size, 0, shape, 0)
     bf16 = resolve(AuditConfig()).precision == "bf16" and forward_flops(model) >= HEAVY and not has_depthwise(model)
     step = SGDStep(model, own.images, own.labels, lr=0.01, bf16=bf16)
+    as_convolutions(model)
     with FlopCounterMode(display=False) as counter:
         step(torch.arange(batch_size))
+    as_matrix_products(model)
     flops = float(counter.get_total_flops())
 
     def make() -> tuple[Step, float]:

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from fedre_audit.federation.client import ClientData
 from fedre_audit.models.base import ClientModel
+from fedre_audit.models.single_position import as_convolutions
 
 Samples = list[tuple[Tensor, int]]
 
@@ -99,6 +100,8 @@ class NaiveFederation:
     def __init__(
         self, models: Sequence[ClientModel], data: Sequence[ClientData], folder: Path, batch_size: int, lr: float
     ) -> None:
+        for model in models:
+            as_convolutions(model)
         pairs = enumerate(zip(models, data, strict=True))
         self.clients = [NaiveClient(k, model, own, folder, batch_size, lr) for k, (model, own) in pairs]
         first = models[0].classifier

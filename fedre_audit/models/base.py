@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from fedre_audit.models.single_position import as_matrix_products
 from fedre_audit.seeding import derive_seed
 from knowledge_forms.errors import AuditError
 from knowledge_forms.mapping import MAPPINGS
@@ -92,7 +93,7 @@ def build_model(
     build = MODELS[name]
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        return ClientModel(
+        model = ClientModel(
             name=name,
             extractor=build(image_shape),
             image_shape=image_shape,
@@ -100,6 +101,8 @@ def build_model(
             feature_width=feature_width,
             mapping=mapping,
         )
+    as_matrix_products(model)
+    return model
 
 
 def build_clients(
