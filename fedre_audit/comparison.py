@@ -225,15 +225,23 @@ def train_arms(arms: dict[str, AuditConfig], root: Path, *, quiet: bool) -> dict
 
 
 def run_arms(arms: dict[str, AuditConfig], root: Path, *, own_system: bool, quiet: bool) -> dict[str, Run]:
-    """Train once (or each by its own system), attack and score every arm; what is complete is not run again."""
+    """Train once (or each by its own system), attack and score every arm; what is complete is not run again.
+
+    Arms of one training share what is the same in all: fitted attackers, the raw ceiling, the evaluator, the checks.
+    """
     from fedre_audit import pipeline
+    from fedre_audit.stages import attack as attacking
+    from fedre_audit.stages.prepare import prepare
 
     if own_system:
         folders = folders_of(list(arms), root)
         return {name: pipeline.audit(config, folders[name], quiet=quiet) for name, config in arms.items()}
     runs = train_arms(arms, root, quiet=quiet)
+    if due := [run for run in runs.values() if not run.has(attacking.DONE)]:
+        attacking.attack(due[0], prepare(due[0].config, quiet=quiet), quiet=quiet, others=due[1:])
+    kept: dict[Any, Any] = {}
     for run in runs.values():
-        pipeline.audit(run.config, run.path, quiet=quiet)
+        pipeline.audit(run.config, run.path, quiet=quiet, kept=kept)
     return runs
 
 

@@ -53,8 +53,16 @@ def set_up_torch(config: AuditConfig) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
-def run_stage(stage: str, run: Run, prepared: Prepared | None, seconds: dict[str, float], *, quiet: bool) -> None:
-    """Run one stage of every seed, whether or not it ran before."""
+def run_stage(
+    stage: str,
+    run: Run,
+    prepared: Prepared | None,
+    seconds: dict[str, float],
+    *,
+    quiet: bool,
+    kept: scoring.Kept | None = None,
+) -> None:
+    """Run one stage of every seed, whether or not it ran before. kept: see `score`."""
     if stage == "report":
         write_report(run.path)
         return
@@ -62,15 +70,17 @@ def run_stage(stage: str, run: Run, prepared: Prepared | None, seconds: dict[str
     started = time.perf_counter()
     parts = parts_of(run, prepared, quiet=quiet)
     if stage == "score":
-        scoring.score(run, prepared, seconds=seconds, quiet=quiet, parts=parts)
+        scoring.score(run, prepared, seconds=seconds, quiet=quiet, parts=parts, kept=kept)
     for one, data in parts if stage != "score" else ():
         if run.config.seeds is None or not one.has(DONE[stage]):
             (training.train if stage == "train" else attacking.attack)(one, data, quiet=quiet)
     seconds[stage] = time.perf_counter() - started
 
 
-def audit(config: AuditConfig, out: Path | None = None, *, quiet: bool = False) -> Run:
-    """Run what is missing of an audit and return its run folder."""
+def audit(
+    config: AuditConfig, out: Path | None = None, *, quiet: bool = False, kept: scoring.Kept | None = None
+) -> Run:
+    """Run what is missing of an audit and return its run folder. kept: what several audits share, see `score`."""
     config = resolve(config)
     check_names(config)
     set_up_torch(config)
@@ -83,5 +93,5 @@ def audit(config: AuditConfig, out: Path | None = None, *, quiet: bool = False) 
         for stage in STAGES:
             owners = [run] if stage in ("score", "report") else part_runs(run)
             if stage == "report" or not all(owner.has(DONE[stage]) for owner in owners):
-                run_stage(stage, run, prepared, seconds, quiet=quiet)
+                run_stage(stage, run, prepared, seconds, quiet=quiet, kept=kept)
     return run

@@ -13,7 +13,7 @@ import math
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -40,13 +40,14 @@ from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.train import CEILING
 from fedre_audit.workers import Workers, forkable
 from knowledge_forms.base import Classifier, ServerView, Upload
-from knowledge_forms.store import read_tensors, write_tensors
+from knowledge_forms.store import read_tensors, write_bytes, write_tensors
 
 DONE = "attacks/complete.json"
 STREAMED = "entangled"
 UNMIXING = "unmixing"
 COSTS = {"cheap": 1.0, "medium": 3.0, "heavy": 30.0}
 OPTIMISERS = ("optimisation", "corrector")
+Views = Mapping[str, ServerView]
 
 
 @dataclass(frozen=True)
@@ -221,54 +222,85 @@ def shorter_streams(run: Run, view: ServerView) -> Iterator[tuple[Path, ServerVi
                 yield client_file(run, STREAMED, FOLLOWED, client, point=point.folder), recovered, count
 
 
-def attack_with_fewer_images(run: Run, knowledge: Q3, views: Mapping[str, ServerView]) -> None:
+def attack_with_fewer_images(first: Run, run: Run, knowledge: Q3, views: Views) -> None:
     """The followed attack with a share of the public images: on raw rows where recorded, they show the most."""
     form = CEILING if CEILING in views else run.config.form
     for point in points(run.config, "auxiliary"):
         count = point.of(len(knowledge.images))
         path = client_file(run, form, FOLLOWED, views[form].latest.client, point=point.folder)
-        if count > 1 and not path.is_file():
+        if count > 1 and not path.is_file() and not copy_raw(first, run, path):
             held = replace(knowledge, images=knowledge.images[:count], labels=knowledge.labels[:count])
             write_answers(path, ATTACKS[FOLLOWED]().fit(held), views[form], held, None, 1)
 
 
-def attack_client(run: Run, knowledge: Q3, views: dict[str, ServerView], position: int) -> Iterator[None]:
-    """Every attack on one client, every form; yields after each attack. position: of the client among all."""
-    own = {form: view for form, view in views.items() if view.uploads}
+def work_of(
+    run: Run, name: str, own: Mapping[str, ServerView], recovered: ServerView | None
+) -> Iterator[tuple[Path, ServerView, int]]:
+    """What one attack has to answer of one client in one run: where to, the view, how many rounds it holds."""
     client = next(iter(own.values())).latest.client
-    recovered = unmix_client(run, own[STREAMED]) if STREAMED in own else None
-    for name in run.config.attacks or ():
-        budget = budget_of(run.config, name)
-        work = [(client_file(run, form, name, client), view, 1) for form, view in own.items()]
-        if recovered is not None:
-            rounds = len(own[STREAMED].uploads)
-            work.append((client_file(run, STREAMED, name, client, stream=True), recovered, rounds))
-            work += shorter_streams(run, own[STREAMED]) if name == FOLLOWED else ()
-        work = [item for item in work if not item[0].is_file()]
+    for form, view in own.items():
+        yield client_file(run, form, name, client), view, 1
+    if recovered is not None:
+        yield client_file(run, STREAMED, name, client, stream=True), recovered, len(own[STREAMED].uploads)
+        if name == FOLLOWED:
+            yield from shorter_streams(run, own[STREAMED])
+
+
+def copy_raw(first: Run, run: Run, path: Path) -> bool:
+    """Take answers to raw rows from the first of several runs of one training: they are the same rows there."""
+    name = path.relative_to(run.path)
+    source = first.path / name
+    if run is first or not name.is_relative_to(f"attacks/{CEILING}") or not source.is_file():
+        return False
+    write_bytes(path, source.read_bytes())
+    return True
+
+
+def attack_client(runs: Sequence[Run], knowledge: Q3, views: Sequence[Views], position: int) -> None:
+    """Every attack on one client, every form of every run: fitted once. position: of the client among all."""
+    owned = [{form: view for form, view in own.items() if view.uploads} for own in views]
+    recovered = [
+        unmix_client(run, own[STREAMED]) if STREAMED in own else None for run, own in zip(runs, owned, strict=True)
+    ]
+    first = runs[0]
+    for name in first.config.attacks or ():
+        budget = budget_of(first.config, name)
+        work = [
+            (run, path, view, stream)
+            for run, own, found in zip(runs, owned, recovered, strict=True)
+            for path, view, stream in work_of(run, name, own, found)
+            if not path.is_file()
+        ]
         if work and (budget.clients is None or position < budget.clients):
             fitted = ATTACKS[name](**budget.options).fit(knowledge)
-            for path, view, stream in work:
-                write_answers(path, fitted, view, knowledge, budget.rows, stream)
+            for run, path, view, stream in work:
+                if not copy_raw(first, run, path):
+                    write_answers(path, fitted, view, knowledge, budget.rows, stream)
         if name == FOLLOWED:
-            attack_with_fewer_images(run, knowledge, own)
-        yield
+            for run, own in zip(runs, owned, strict=True):
+                attack_with_fewer_images(first, run, knowledge, own)
 
 
-def attack(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
-    """Run the configured attacks on every client; the marker is written last. A complete stage starts afresh."""
-    if run.has(DONE):
-        shutil.rmtree(run.path / "attacks")
-    views = {form: read_view(run.path, form) for form in audited_forms(run)}
+def attack(run: Run, prepared: Prepared, *, quiet: bool = False, others: Sequence[Run] = ()) -> None:
+    """Run the configured attacks on every client; the marker is written last. A complete stage starts afresh.
+
+    others: runs of the same training and the same attackers, attacked with what was fitted for `run`.
+    """
+    runs = [run, *others]
+    for one in runs:
+        if one.has(DONE):
+            shutil.rmtree(one.path / "attacks")
+    views = [{form: read_view(one.path, form) for form in audited_forms(one)} for one in runs]
     images, labels = auxiliary(prepared)
     models = load_clients(run.path)
-    clients, attacks = views[run.config.form].clients, list(run.config.attacks or ())
+    known = views[0][run.config.form]
+    clients, attacks = known.clients, list(run.config.attacks or ())
 
     def work(position: int, _: None) -> None:
         client = clients[position]
-        knowledge = knowledge_of(run, client, models[client], images, labels, views[run.config.form].classifiers)
-        own = {form: view.client(client) for form, view in views.items()}
-        for _ in attack_client(run, knowledge, own, position):
-            pass
+        knowledge = knowledge_of(run, client, models[client], images, labels, known.classifiers)
+        own = [{form: view.client(client) for form, view in held.items()} for held in views]
+        attack_client(runs, knowledge, own, position)
 
     costs = [cost_of(run.config, position) for position in range(len(clients))]
     with (
@@ -277,6 +309,7 @@ def attack(run: Run, prepared: Prepared, *, quiet: bool = False) -> None:
     ):
         for _ in pool.map(None):
             tick()
-    for line in () if quiet else choices(run, views, clients):
-        print(line, file=sys.stderr)
-    run.write_json(DONE, {"clients": clients, "attacks": attacks})
+    for one, held in zip(runs, views, strict=True):
+        for line in () if quiet else choices(one, held, clients):
+            print(line, file=sys.stderr)
+        one.write_json(DONE, {"clients": clients, "attacks": attacks})

@@ -4,6 +4,7 @@ import csv
 import io
 import resource
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.stages.attack import STREAMED, audited_forms, auxiliary, budget_of, knowledge_of, read_unmixed
 from fedre_audit.stages.curves import Part, follow, rows_of_parts
-from fedre_audit.stages.noise_free import noise_free_bounds
+from fedre_audit.stages.noise_free import achievable, noise_free_bounds
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.strips import write_strips
 from fedre_audit.stages.tables import Collected, Tables, cases, fit_membership
@@ -41,6 +42,20 @@ from reports.schema import dump_scores
 DONE = "scores.json"
 SLICED = ("psnr", "retrieval_top1")
 Parts = list[tuple[Run, Prepared]]
+Kept = dict[Any, Any]
+"""What the arms of a comparison have in common, by name: made by the first that is scored, taken by the others."""
+
+
+def once(kept: Kept, name: Any, make: Callable[[], Any]) -> Any:
+    """The value kept under a name, made where there is none yet.
+
+    >>> kept = {}
+    >>> once(kept, "a", lambda: 1), once(kept, "a", lambda: 2)
+    (1, 1)
+    """
+    if name not in kept:
+        kept[name] = make()
+    return kept[name]
 
 
 def declare(run: Run, clients: list[int], stream: int) -> dict[str, Any]:
@@ -55,11 +70,14 @@ def declare(run: Run, clients: list[int], stream: int) -> dict[str, Any]:
     }
 
 
-def score_forms(parts: Parts, forms: list[str], evaluator: Any, quiet: bool) -> tuple[list[FormAttack], list[Part]]:
+def score_forms(
+    parts: Parts, forms: list[str], evaluator: Any, kept: Kept, quiet: bool
+) -> tuple[list[FormAttack], list[Part]]:
     """Tables of every attack and target of the forms, over all seeds, and parts of curves; cluster: client of a seed.
 
     Clients are shared out to worker processes; tables are joined in client order, whoever made them.
     """
+    ceilings: dict[int, tuple[Collected, list[Part]]] = once(kept, CEILING, dict)
     run = parts[0][0]
     config, names = run.config, list(run.config.attacks or ())
     views = [{form: read_view(one.path, form) for form in forms} for one, _ in parts]
@@ -79,6 +97,8 @@ def score_forms(parts: Parts, forms: list[str], evaluator: Any, quiet: bool) -> 
         attackers = fit_membership(knowledge)
         found = {}
         for form, view in views[seed].items():
+            if form == CEILING and item in ceilings:
+                continue
             curves: list[Part] = []
             tables, own = Tables(names, evaluator), view.client(client)
             for case in cases(one, prepared, own, truths[seed][form], seed * (config.clients or 0)):
@@ -99,6 +119,8 @@ def score_forms(parts: Parts, forms: list[str], evaluator: Any, quiet: bool) -> 
     whole = {form: Tables(names, evaluator) for form in forms}
     points: list[Part] = []
     for item in sorted(done):
+        if CEILING in forms:
+            done[item][CEILING] = ceilings.setdefault(item, done[item].get(CEILING))
         for form, (collected, curves) in done[item].items():
             whole[form].merge(collected)
             points += curves
@@ -203,12 +225,20 @@ def peak_memory_mb() -> int:
 
 
 def score(
-    run: Run, prepared: Prepared, *, seconds: dict[str, float], quiet: bool = False, parts: Parts | None = None
+    run: Run,
+    prepared: Prepared,
+    *,
+    seconds: dict[str, float],
+    quiet: bool = False,
+    parts: Parts | None = None,
+    kept: Kept | None = None,
 ) -> None:
     """Score every form and write the results; scores.json, written last, marks the stage complete.
 
     parts: a run and its data per seed (default: `run` alone); all of them enter the same rows.
+    kept: what runs of the same training and attackers, scored one after the other, share.
     """
+    kept = {} if kept is None else kept
     started = time.perf_counter()
     config = run.config
     parts = parts or [(run, prepared)]
@@ -221,14 +251,18 @@ def score(
     ]
     stream = max((u["rounds"] for u in unmixed if u["recovered"]), default=1)
     declaration = declare(run, clients, stream)
-    images, labels = auxiliary(prepared)
+    images, _ = auxiliary(prepared)
     known = prepared.labelled
-    evaluator = train_evaluator(to_float(known.images), known.labels, len(prepared.data.classes), config.seed)
-    tables, points = score_forms(parts, audited_forms(parts[0][0]), evaluator, quiet)
+    classes = len(prepared.data.classes)
+    evaluator = once(
+        kept, "evaluator", lambda: train_evaluator(to_float(known.images), known.labels, classes, config.seed)
+    )
+    tables, points = score_forms(parts, audited_forms(parts[0][0]), evaluator, kept, quiet)
     rows = [row for scored in tables for row in rows_of(scored, declaration, len(images))]
     fill_ceilings(rows, CEILING)
     rows += rows_of_parts(points, rows, len(images))
-    checks = competence(sorted({scored.attack for scored in tables}), unmixing=config.form == STREAMED)
+    used, unmixing = sorted({scored.attack for scored in tables}), config.form == STREAMED
+    checks = once(kept, (*used, unmixing), lambda: competence(used, unmixing=unmixing))
     apply_competence(rows, checks)
     write_csv(run.path / "scores.csv", tables)
     write_strips(run, parts, tables)
@@ -253,7 +287,7 @@ def score(
         "dataset": {
             "name": prepared.data.name,
             "shape": list(prepared.data.images.shape[1:]),
-            "classes": len(prepared.data.classes),
+            "classes": classes,
             "private": len(prepared.split.private),
             "auxiliary": len(images),
             "auxiliary_from": config.auxiliary,
@@ -265,7 +299,7 @@ def score(
         "unmixing": unmixed,
         "disclosures": [d | {"client": at + d["client"]} for view, at in zip(views, offsets, strict=True)
                         for d in disclosures(view)],
-        "bounds": noise_free_bounds(parts[0][0], rows, images, labels),
+        "bounds": noise_free_bounds(config.form, rows, once(kept, "linear", lambda: achievable(parts[0][0], images))),
         "flags": [f | {"client": at + f["client"]} for (one, _), at in zip(parts, offsets, strict=True)
                   for f in [*flags(read_truth(one.path, config.form)), *collapse_flags(read_history(one.path))]],
         "exposure": exposure(max(declared_tables, key=lambda t: t.stream)) if declared_tables else [],

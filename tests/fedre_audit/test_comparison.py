@@ -3,16 +3,19 @@
 import csv
 import json
 import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
+from attacks.base import ATTACKS
 from fedre_audit.cli import main
 from fedre_audit.comparison import arms_of, compare
 from fedre_audit.config import AuditConfig
 from fedre_audit.federation.view import read_view
+from fedre_audit.stages import score
 from knowledge_forms.class_means import class_means
 from knowledge_forms.errors import AuditError
 
@@ -46,15 +49,45 @@ def test_all_forms_come_from_one_and_the_same_training(compared):
         torch.testing.assert_close(mixed.representation, mixed.label_encoding @ means, atol=1e-5, rtol=0)
 
 
-def test_an_arm_scores_as_a_single_audit_of_its_form_does(compared, tmp_path):
-    words = ["--form", "prototype", "--out", str(tmp_path / "single"), "--quiet"]
+@pytest.mark.parametrize("form", ["raw", "prototype", "entangled"])
+def test_an_arm_scores_as_a_single_audit_of_its_form_does(compared, tmp_path, form):
+    words = ["--form", form, "--out", str(tmp_path / "single"), "--quiet"]
     for key, value in OPTIONS.items():
         words += ["--" + key.replace("_", "-"), ",".join(value) if isinstance(value, list) else str(value)]
     assert main(words) in (0, 3)
     single = json.loads((tmp_path / "single" / "scores.json").read_text())
-    arm = json.loads((compared.path / "arms" / "prototype" / "scores.json").read_text())
-    assert single["rows"] == arm["rows"]
-    assert single["federation"] == arm["federation"]
+    folder = compared.path / "arms" / {"entangled": "entangled-RAP"}.get(form, form)
+    arm = json.loads((folder / "scores.json").read_text())
+    for part in single.keys() - {"run", "volatile"}:
+        assert single[part] == arm[part], part
+    for answers in (tmp_path / "single").rglob("attacks/**/*.safetensors"):
+        assert answers.read_bytes() == (folder / answers.relative_to(tmp_path / "single")).read_bytes()
+
+
+def test_what_is_the_same_in_every_arm_is_made_once(tmp_path, monkeypatch):
+    made = Counter()
+
+    def counted(owner, name):
+        kept = getattr(owner, name)
+
+        def call(*args, **options):
+            made[name] += 1
+            return kept(*args, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(score, "train_evaluator")
+    counted(score, "achievable")
+    counted(ATTACKS["ridge"], "_fit")
+    few = OPTIONS | {"clients": 4, "private_images": 100, "curves": ["rounds", "auxiliary"], "workers": 1}
+    compare(out=tmp_path / "compared", forms=FORMS, **few)
+    ceiling = [tmp_path / "compared" / "arms" / name / "attacks" / "raw" for name in ("raw", "prototype")]
+    assert {path.relative_to(ceiling[0]) for path in ceiling[0].rglob("*")} == {
+        path.relative_to(ceiling[1]) for path in ceiling[1].rglob("*")
+    }
+    assert made["train_evaluator"] == made["achievable"] == 1
+    planted = 4  # fits of the competence checks, made for entangled (with unmixing) and for the other arms
+    assert made["_fit"] == 4 * (1 + 2) + 2 * planted  # clients, with all public images and with two shares of them
 
 
 def test_differences_are_paired_by_client(compared):
