@@ -5,6 +5,8 @@ and the evaluation images of that class. They are exchangeable, so an attacker w
 Candidates are ranked by correlation: decoders fade what they are unsure of, and pixel distance then prefers the pale.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,9 +14,12 @@ from torch import Tensor
 from attacks.matching import correlation_scores
 from fedre_audit.audit.intervals import Floats
 from fedre_audit.audit.scoring import ATTACK, CHANCE, PERMUTED, PairScores
+from fedre_audit.pictures import Chosen, Images, Joined, at_once
 
 TOP = (1, 5)
 SMALLEST_POOL = 5
+ROUNDING = 1e-6
+"""Correlations this close tie: the same image twice, in float32, whichever block it stands in."""
 
 
 def hits(better: Floats, ties: Floats, top: int) -> Floats:
@@ -40,8 +45,33 @@ def chance_values(candidates: Floats) -> dict[str, Floats]:
     return values
 
 
+def count_rivals(answers: Images, row: Tensor, candidates: Images) -> tuple[Tensor, Tensor]:
+    """How many candidates are nearer to the answer of each pair than its own image, how many tie: [m] float64 each.
+
+    row: [m], of each pair; candidate i < m is the image of pair i, and images of one row do not compete. Pairs and
+    candidates are compared block by block. NaN where the answer is not finite.
+    """
+    total = candidates.shape[0]
+    holder = torch.cat([row, torch.full((total - len(row),), -1)])
+    ahead, tied = torch.zeros(len(row), dtype=torch.float64), torch.zeros(len(row), dtype=torch.float64)
+    for pairs in torch.arange(len(row)).split(at_once(candidates.shape)):
+        rows, back = torch.unique(row[pairs], return_inverse=True)
+        answer = answers[rows]
+        own: Tensor | None = None
+        for block in torch.arange(total).roll(-int(pairs[0])).split(at_once(candidates.shape)):
+            scores = correlation_scores(answer, candidates[block])[back]
+            if own is None:  # the first block begins with the images of these pairs
+                own = scores[:, : len(pairs)].diagonal()[:, None]
+            rival = holder[block][None, :] != row[pairs][:, None]
+            ahead[pairs] += ((scores > own + ROUNDING) & rival).sum(1)
+            tied[pairs] += (((scores - own).abs() <= ROUNDING) & rival).sum(1)
+        if own is not None:
+            ahead[pairs[~torch.isfinite(own.flatten())]] = float("nan")
+    return ahead, tied
+
+
 def retrieve(
-    index: PairScores, predictions: dict[str, Tensor], images: Tensor, pool: Tensor, pool_labels: Tensor
+    index: PairScores, predictions: Mapping[str, Images], images: Images, pool: Images, pool_labels: Tensor
 ) -> tuple[PairScores, Floats]:
     """Retrieval values of the members pairs of one client, and the size of each pair's pool.
 
@@ -53,24 +83,16 @@ def retrieve(
     sizes = []
     for label in np.unique(index.label):
         mine = np.flatnonzero(index.label == label)
-        others = pool[pool_labels == int(label)]
+        others = (pool_labels == int(label)).nonzero().flatten()
         row = torch.from_numpy(index.row[mine])
-        same_row = row[:, None] == row[None, :]
-        size = 1 + len(others) + (~same_row).sum(1)
+        size = 1 + len(others) + len(row) - torch.bincount(row)[row]
         if len(others) == 0 and bool((size < SMALLEST_POOL).all()):
             continue
         kept.append(mine)
         sizes.append(size.numpy())
-        candidates = torch.cat([images[torch.from_numpy(mine)], others])
-        rows, back = torch.unique(row, return_inverse=True)
+        candidates = Joined(Chosen(images, torch.from_numpy(mine)), Chosen(pool, others))
         for who, (better, ties) in columns.items():
-            scores = correlation_scores(predictions[who][rows], candidates)[back]
-            own = scores[:, : len(mine)].diagonal()[:, None]
-            rival = torch.ones_like(scores, dtype=torch.bool)
-            rival[:, : len(mine)] = ~same_row
-            unknown = ~torch.isfinite(own.flatten())
-            ahead, tied = ((scores > own) & rival).sum(1).double(), ((scores == own) & rival).sum(1).double()
-            ahead[unknown] = float("nan")
+            ahead, tied = count_rivals(predictions[who], row, candidates)
             better.append(ahead.numpy())
             ties.append(tied.numpy())
     if not kept:

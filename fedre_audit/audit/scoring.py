@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -13,6 +12,7 @@ from attacks.knowledge import Q0
 from fedre_audit.audit.intervals import Floats, Ints
 from fedre_audit.audit.metrics import sign_of
 from fedre_audit.audit.truth import Targets
+from fedre_audit.pictures import Answers, Chosen, Images, Pixels
 from knowledge_forms.base import ServerView
 
 ATTACK = "attack"
@@ -127,13 +127,12 @@ def top_share(table: PairScores, metric: str, share: float = 0.01) -> dict[str, 
     return found
 
 
-def private_images(images: Tensor, ids: Tensor) -> Tensor:
+def private_images(images: Tensor, ids: Tensor) -> Images:
     """Private images [N,c,h,w] in [0,1] in the order of `ids`. images: uint8 data set."""
-    return images[ids].float() / 255.0
+    return Chosen(Pixels(images), ids)
 
 
-def floor_images(view: ServerView, images: Tensor, labels: Tensor, seed: int) -> dict[str, Tensor]:
+def floor_images(view: ServerView, images: Tensor, labels: Tensor, seed: int) -> dict[str, Images]:
     """What the attackers who ignore the upload answer, for the newest upload of one client: name -> [n,c,h,w]."""
     knowledge = Q0(images=images, labels=labels, num_classes=view.num_classes, seed=seed)
-    with torch.no_grad():
-        return {floor.name: floor().fit(knowledge).reconstruct(view).images for floor in FLOORS}
+    return {floor.name: Answers(floor().fit(knowledge), view) for floor in FLOORS}

@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from fedre_audit.pictures import Chosen, Images
 from knowledge_forms.base import Mixing
 from knowledge_forms.store import read_folder
 
@@ -70,13 +71,13 @@ def by_newest(truth: Truth, client: int, labels: Tensor, classes: Tensor) -> Con
 class Targets:
     """What reconstructions are compared with: image [P] against upload row `row` [P] of `members` [P] images."""
 
-    images: Tensor
+    images: Images
     row: Tensor
     sample_ids: Tensor
     members: Tensor
 
 
-def make_targets(kind: str, contribution: Contribution, images: Tensor) -> Targets:
+def make_targets(kind: str, contribution: Contribution, images: Images) -> Targets:
     """Targets of one upload. images: [N,c,h,w] in [0,1], the private images in `sample_ids` order.
 
     members: every image that contributed, each one a pair. mixture: the weighted mean image of each row.
@@ -87,9 +88,9 @@ def make_targets(kind: str, contribution: Contribution, images: Tensor) -> Targe
     n = contribution.mixing.n
     counts = torch.bincount(row, minlength=n)
     if kind == "members":
-        return Targets(images[kept], row, contribution.sample_ids[kept], counts[row])
+        return Targets(Chosen(images, kept.nonzero().flatten()), row, contribution.sample_ids[kept], counts[row])
     if kind not in ("mixture", "class_mean"):
         raise ValueError(f"unknown target '{kind}'")
     weight = contribution.weight[kept] if kind == "mixture" else 1.0 / counts[row].float()
-    mean = Mixing(row, weight, n).apply(images[kept]).clamp(0.0, 1.0)
+    mean = Mixing(row, weight, n).apply(images[kept.nonzero().flatten()]).clamp(0.0, 1.0)
     return Targets(mean, torch.arange(n), torch.full((n,), -1), counts)

@@ -1,7 +1,6 @@
 """Stage 2: attackers reconstruct images from the server's view. Truth is not read: moving it away changes nothing.
 
-    attacks/<form>/<attack>/client-000.safetensors          from the newest upload
-        images, permuted f32 [n,c,h,w]: answers to the upload and to someone else's; rows int64 [n]: upload rows
+    attacks/<form>/<attack>/client-000.safetensors          from the newest upload; see answers.py
     attacks/<form>/<attack>/stream/client-000.safetensors   the same from the prototypes unmixed from all rounds
     attacks/<form>/unmixing/client-000.safetensors          prototypes f32 [h,d], classes int64 [h]
     .../rounds-0.25/, .../auxiliary-0.5/                     the same from a share of the rounds or public images
@@ -12,7 +11,6 @@ A file appears whole or not at all, and a run that was interrupted goes on at th
 import math
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -23,9 +21,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from attacks.base import ATTACKS, Attack
+from attacks.base import ATTACKS
 from attacks.budget import newest_rounds
-from attacks.floors import permuted_view
 from attacks.knowledge import Q3
 from attacks.unmixing.base import Unmixed, recovered_view, unmix
 from fedre_audit.config import AuditConfig
@@ -35,12 +32,13 @@ from fedre_audit.models import ClientModel, as_encoder, load_clients
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
+from fedre_audit.stages.answers import copy_answers, write_answers
 from fedre_audit.stages.points import FOLLOWED, points
 from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.train import CEILING
 from fedre_audit.workers import Workers, forkable
 from knowledge_forms.base import Classifier, ServerView, Upload
-from knowledge_forms.store import read_tensors, write_bytes, write_tensors
+from knowledge_forms.store import read_tensors, write_tensors
 
 DONE = "attacks/complete.json"
 STREAMED = "entangled"
@@ -114,44 +112,6 @@ def client_file(run: Run, form: str, attack: str, client: int, *, stream: bool =
     """Where the answers of one attack to one client lie. point: folder of a point of a curve, '' the audit itself."""
     folder = run.path / "attacks" / form / attack / (point or ("stream" if stream else ""))
     return folder / f"client-{client:03d}.safetensors"
-
-
-def first_rows(view: ServerView, count: int | None) -> ServerView:
-    """The view of one client with only the first `count` rows of its newest upload (None: all)."""
-    upload = view.latest
-    if count is None or len(upload.representation) <= count:
-        return view
-    extra = {name: value[:count] if len(value) == len(upload.representation) else value
-             for name, value in upload.extra.items()}  # fmt: skip
-    cut = replace(upload, representation=upload.representation[:count], label_encoding=upload.label_encoding[:count],
-                  extra=extra)  # fmt: skip
-    return replace(view, uploads=tuple(cut if one is upload else one for one in view.uploads))
-
-
-def write_answers(path: Path, attack: Attack, view: ServerView, knowledge: Q3, rows: int | None, stream: int) -> None:
-    """Answers of a fitted attack to a view and to its permuted null, with what they cost."""
-    shown = first_rows(view, rows)
-    found = attack.reconstruct(shown)
-    decoded_by = dict(Counter(getattr(attack, "choice_", ())))  # of these answers, not of the null's
-    null = attack.reconstruct(permuted_view(shown, knowledge))
-    write_tensors(
-        path,
-        {
-            "images": found.images.cpu().numpy(),
-            "permuted": null.images.cpu().numpy(),
-            "rows": torch.arange(len(found.images)).numpy(),
-        },
-        {
-            "client": found.client,
-            "round": found.round,
-            "level": attack.level,
-            "stream": stream,
-            "auxiliary": len(knowledge.images),
-            "steps": getattr(attack, "steps_", getattr(attack, "steps", None)),
-            "restarts": getattr(attack, "restarts", None),
-            "decoded_by": decoded_by,
-        },
-    )
 
 
 def choices(run: Run, forms: Iterable[str], clients: Iterable[int]) -> Iterator[str]:
@@ -252,7 +212,7 @@ def copy_raw(first: Run, run: Run, path: Path) -> bool:
     source = first.path / name
     if run is first or not name.is_relative_to(f"attacks/{CEILING}") or not source.is_file():
         return False
-    write_bytes(path, source.read_bytes())
+    copy_answers(source, path)
     return True
 
 

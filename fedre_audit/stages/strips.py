@@ -47,14 +47,14 @@ def rank_pictures(run: Run, found: dict[int, Case], scored: FormAttack, rank: st
     client = int(table.client[pair])
     case = found[client]
     targets, _ = case.targets("members")
-    local = int(np.flatnonzero(targets.sample_ids.numpy() == table.sample[pair])[0])
-    row = int(targets.row[local])
+    local = (targets.sample_ids == int(table.sample[pair])).nonzero()[0]
+    row = targets.row[local]
     answered = case.answers(scored.attack)
     assert answered is not None  # it was scored
     pictures = {
-        "target": (targets.images[local], None),
-        "reconstruction": (answered[0][ATTACK][row], table.values[ATTACK]["psnr"][pair]),
-        "floor": (case.floors[SHOWN_FLOOR][row], table.values[SHOWN_FLOOR]["psnr"][pair]),
+        "target": (targets.images[local][0], None),
+        "reconstruction": (answered[0][ATTACK][row][0], table.values[ATTACK]["psnr"][pair]),
+        "floor": (case.floors[SHOWN_FLOOR][row][0], table.values[SHOWN_FLOOR]["psnr"][pair]),
     }
     entries: list[dict[str, Any]] = []
     for role, (picture, psnr) in pictures.items():

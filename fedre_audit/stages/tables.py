@@ -32,13 +32,14 @@ from fedre_audit.audit.scoring import (
 )
 from fedre_audit.audit.truth import Contribution, Targets, Truth, by_class, by_newest, make_targets
 from fedre_audit.data.base import to_float
+from fedre_audit.pictures import Chosen, Images, Joined, blocks
 from fedre_audit.runs import Run
 from fedre_audit.seeding import derive_seed
+from fedre_audit.stages.answers import read_answers
 from fedre_audit.stages.attack import STREAMED, UNMIXING, client_file, read_unmixed
 from fedre_audit.stages.prepare import Prepared
 from knowledge_forms.base import ServerView
 from knowledge_forms.errors import AuditError
-from knowledge_forms.store import read_tensors
 
 Key = tuple[str, str, bool, bool]  # attack, kind of target, of a stream, trusted
 Collected = tuple[dict[Key, list[PairScores]], dict[Key, dict[str, Any]], dict[Key, list[Floats]]]
@@ -77,19 +78,19 @@ class Case:
         return ("members", "mixture" if one_row else "class_mean", "best")
 
     @cached_property
-    def private(self) -> Tensor:
+    def private(self) -> Images:
         """Private images [N,c,h,w] in [0,1] in the order of the contribution."""
         return private_images(self.prepared.data.images, self.contribution.sample_ids)
 
     @cached_property
-    def floors(self) -> dict[str, Tensor]:
+    def floors(self) -> dict[str, Images]:
         """What the attackers who ignore the upload answer: name -> [n,c,h,w]."""
         public = self.prepared.auxiliary
         images, labels = to_float(public.images), public.labels
         return floor_images(self.view, images, labels, derive_seed(self.run.config.seed, "floor", client=self.client))
 
     @cached_property
-    def others(self) -> tuple[Tensor, Tensor]:
+    def others(self) -> tuple[Images, Tensor]:
         """Images and labels that never contributed: the evaluation images and the client's own held-out ones."""
         held_out = torch.from_numpy(self.prepared.parts[self.client][1])
         ids = torch.cat([self.prepared.split.evaluation, held_out])
@@ -106,16 +107,13 @@ class Case:
             labels = torch.where(one_class, encoding.argmax(1), -1)
         return made, index_pairs(made, self.cluster, labels, self.contribution.class_counts)
 
-    def answers(self, attack: str, point: str = "") -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    def answers(self, attack: str, point: str = "") -> tuple[dict[str, Images], dict[str, Any]] | None:
         """Images by predictor ('attack', 'permuted') and what they cost; None where the attack skipped the client.
 
         point: folder of a point of a curve.
         """
         path = client_file(self.run, self.form, attack, self.client, stream=self.stream > 1, point=point)
-        if not path.is_file():
-            return None
-        tensors, meta = read_tensors(path)
-        return {ATTACK: torch.from_numpy(tensors["images"]), PERMUTED: torch.from_numpy(tensors["permuted"])}, meta
+        return read_answers(path) if path.is_file() else None
 
 
 def cases(run: Run, prepared: Prepared, view: ServerView, truth: Truth, offset: int) -> Iterator[Case]:
@@ -145,22 +143,25 @@ def cases(run: Run, prepared: Prepared, view: ServerView, truth: Truth, offset: 
 
 
 def image_values(
-    images: dict[str, Tensor], targets: Targets, metrics: tuple[str, ...] = IMAGE_METRICS
+    images: Mapping[str, Images], targets: Targets, metrics: tuple[str, ...] = IMAGE_METRICS
 ) -> dict[str, dict[str, Floats]]:
-    """Image metrics of every predictor on every pair: {predictor: {metric: [P]}}."""
-    return {
-        who: {name: value.numpy() for name, value in score_images(metrics, found[targets.row], targets.images).items()}
-        for who, found in images.items()
-    }
+    """Image metrics of every predictor on every pair, block by block: {predictor: {metric: [P]}}."""
+    values: dict[str, dict[str, Floats]] = {}
+    for who, found in images.items():
+        parts = [
+            score_images(metrics, found[targets.row[pairs]], targets.images[pairs]) for pairs in blocks(targets.images)
+        ]
+        values[who] = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
+    return values
 
 
 def recognised_values(
-    evaluator: nn.Module, images: dict[str, Tensor], targets: Targets, labels: Tensor
+    evaluator: nn.Module, images: Mapping[str, Images], targets: Targets, labels: Tensor
 ) -> dict[str, Floats]:
     """Whether the evaluator sees the target's class in each answer: {predictor: [P]}."""
     found = {}
     for who, answer in images.items():
-        seen = recognised(evaluator, answer)[targets.row]
+        seen = torch.cat([recognised(evaluator, answer[rows]) for rows in blocks(answer)])[targets.row]
         value = (seen == labels).double()
         value[seen < 0] = float("nan")
         found[who] = value.numpy()
@@ -169,8 +170,8 @@ def recognised_values(
 
 def cut(targets: Targets, rows: int) -> Targets:
     """Targets of the first `rows` upload rows."""
-    kept = targets.row < rows
-    return Targets(targets.images[kept], targets.row[kept], targets.sample_ids[kept], targets.members[kept])
+    kept = (targets.row < rows).nonzero().flatten()
+    return Targets(Chosen(targets.images, kept), targets.row[kept], targets.sample_ids[kept], targets.members[kept])
 
 
 def fit_membership(knowledge: Q3) -> dict[str, Membership]:
@@ -216,12 +217,12 @@ class Tables:
                     self._add_attack(case, kind, name, answered, index.with_values(floor_values), targets)
 
     def _add_attack(
-        self, case: Case, kind: str, name: str, answered: tuple[dict[str, Tensor], dict[str, Any]],
+        self, case: Case, kind: str, name: str, answered: tuple[dict[str, Images], dict[str, Any]],
         table: PairScores, targets: Targets,
     ) -> None:  # fmt: skip
         images, meta = answered
-        kept = targets.row.numpy() < len(images[ATTACK])
-        table, targets = table.subset(kept), cut(targets, len(images[ATTACK]))
+        rows = images[ATTACK].shape[0]
+        table, targets = table.subset(targets.row.numpy() < rows), cut(targets, rows)
         values = image_values(images, targets)
         if kind == "members":
             labels = torch.from_numpy(table.label)
@@ -239,18 +240,21 @@ class Tables:
 
     def add_membership(self, case: Case, knowledge: Q3, attackers: Mapping[str, Membership]) -> None:
         """Score membership attackers: images that contributed against images of their classes that never did."""
-        inside_upload = case.contribution.weight > 0  # under RSR and RSP the client's others are no members
+        # Under RSR and RSP the client's others are no members.
+        inside_upload = (case.contribution.weight > 0).nonzero().flatten()
         labels = case.prepared.data.labels[case.contribution.sample_ids[inside_upload]]
         others, other_labels = case.others
-        same = torch.isin(other_labels, labels.unique())
-        images, asked = torch.cat([case.private[inside_upload], others[same]]), torch.cat([labels, other_labels[same]])
+        same = torch.isin(other_labels, labels.unique()).nonzero().flatten()
+        images = Joined(Chosen(case.private, inside_upload), Chosen(others, same))
+        asked = torch.cat([labels, other_labels[same]])
         for name, fitted in attackers.items():
             values = {}
             views = {ATTACK: case.view}
             if case.form != "raw":  # rows of the same client in another order would be no null: the same images
                 views[PERMUTED] = permuted_view(case.view, knowledge)
             for who, view in views.items():
-                score = fitted.score(view, images, asked).cpu().double().numpy()
+                found = [fitted.score(view, images[some], asked[some]).cpu().double() for some in blocks(images)]
+                score = torch.cat(found).numpy()
                 held = np.isfinite(score)
                 inside = np.arange(len(score)) < len(labels)
                 named = membership_values(score[held & inside], score[held & ~inside])
