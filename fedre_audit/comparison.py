@@ -3,7 +3,6 @@
 Each form is an ordinary run folder below `arms/`, with its own scores and report; compare.json joins them.
 """
 
-import csv
 import shutil
 import time
 from collections.abc import Sequence
@@ -12,14 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
-from fedre_audit.audit.intervals import MIN_CLIENTS, group_means, t_interval
+from fedre_audit.audit.paired import client_values, difference
 from fedre_audit.config import AuditConfig, config_sha256, resolve
 from fedre_audit.federation.history import read_history
 from fedre_audit.federation.view import read_view
 from fedre_audit.options import COMMAND_FILE, command_line
 from fedre_audit.runs import Run, lock_run, open_run
+from fedre_audit.stages.lowering import of_comparison
 from knowledge_forms.base import Classifier
 from knowledge_forms.entangled import MECHANISMS
 from knowledge_forms.errors import AuditError
@@ -111,38 +109,6 @@ def share_training(base: Run, other: Run) -> None:
     history.write(other.path)
 
 
-def client_values(path: Path, attack: str, target: str, metric: str, form: str) -> dict[int, float]:
-    """Mean of one metric per client from one upload each, of scores.csv: images within a row, then rows in a client."""
-    wanted = {"form": form, "attack": attack, "stream": "1", "target": target, "metric": metric}
-    with path.open(newline="") as stream:
-        found = [
-            (int(line["client"]), int(line["row"]), float(line["value"]))
-            for line in csv.DictReader(stream)
-            if all(line[key] == wish for key, wish in wanted.items())
-        ]
-    table = np.array([entry for entry in found if np.isfinite(entry[2])], dtype=np.float64).reshape(-1, 3)
-    if len(table) == 0:
-        return {}
-    rows = table[:, 1].astype(np.int64)
-    means, _ = group_means(table[:, 2], rows)
-    clients = table[np.unique(rows, return_index=True)[1], 0].astype(np.int64)
-    by_client, client_ids = group_means(means, clients)
-    return dict(zip(client_ids.tolist(), by_client.tolist(), strict=True))
-
-
-def difference(mine: dict[int, float], other: dict[int, float]) -> tuple[float | None, list[float] | None, int]:
-    """Mean paired difference over the clients that both have, its t-interval (None below 4 clients), and how many.
-
-    >>> difference({0: 2.0, 1: 3.0, 2: 4.0, 3: 5.0}, {0: 1.0, 1: 2.0, 2: 3.0, 3: 4.0})
-    (1.0, [1.0, 1.0], 4)
-    """
-    paired = np.array([mine[client] - other[client] for client in sorted(mine.keys() & other.keys())])
-    if len(paired) == 0:
-        return None, None, 0
-    interval = t_interval(paired) if len(paired) >= MIN_CLIENTS else None
-    return float(paired.mean()), list(interval) if interval else None, len(paired)
-
-
 def make_arm(name: str, run: Run, root: Path) -> Arm:
     """One arm of compare.json: of its scores the rows over all classes, every attacker and stream, no curves."""
     scores = load_scores(run.path / "scores.json")
@@ -191,6 +157,16 @@ def make_differences(arms: Sequence[Arm], root: Path) -> list[Difference]:
                     )
                 )  # fmt: skip
     return found
+
+
+def make_lowering(arms: Sequence[Arm], root: Path) -> list[Any]:
+    """What each other arm would change for clients of the arm that trained for all, by the strongest attackers."""
+
+    def values_of(arm: Any, row: Any) -> dict[int, float]:
+        path = root / arm["path"] / "scores.csv"
+        return client_values(path, row["attack"], row["target"], row["metric"], arm["form"], row["stream"])
+
+    return of_comparison(arms, trainer([arm["name"] for arm in arms]), values_of)
 
 
 def folders_of(arms: Sequence[str], root: Path) -> dict[str, Path]:
@@ -285,6 +261,8 @@ def compare(
             shared_training=not own_system,
             arms=made,
             differences=make_differences(made, root),
+            lowering=make_lowering(made, root),
+            reference_arm=trainer(list(arms)),
         )
         write_bytes(root / "compare.json", dump_comparison(comparison).encode())
         write_comparison(root)

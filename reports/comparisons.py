@@ -4,15 +4,16 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
 from markupsafe import Markup
 
 from reports import figures, texts
+from reports.lowering import effect
 from reports.numbers import KINDS, Shown, format_number
 from reports.pages import environment, write_page
 from reports.schema import read_document
-from reports.scores import Accuracy, Dataset, Interval, Number, Row, Run, Traffic, Verdict, Volatile
+from reports.scores import Accuracy, Dataset, Interval, Lowering, Number, Row, Run, Traffic, Verdict, Volatile
 
 COMPARE_SCHEMA_VERSION = 1
 
@@ -51,6 +52,8 @@ class Difference(TypedDict):
 
 
 class Comparison(TypedDict):
+    """compare.json. lowering: every other arm as a change of `reference_arm`, what its clients would leak instead."""
+
     schema_version: int
     run: Run
     volatile: Volatile
@@ -60,6 +63,8 @@ class Comparison(TypedDict):
     shared_training: bool
     arms: list[Arm]
     differences: list[Difference]
+    lowering: NotRequired[list[Lowering]]
+    reference_arm: NotRequired[str]
 
 
 def load_comparison(path: Path) -> Comparison:
@@ -123,7 +128,7 @@ def render_comparison(folder: Path) -> str:
     show = Shown(made)
     return environment().get_template("compare.html.j2").render(
         made=made, num=show.number, ci=show.interval, any=show.anything, plots=_plots(made), texts=texts,
-        differences=_differences(made), headline=headline, KINDS=KINDS,
+        differences=_differences(made), headline=headline, KINDS=KINDS, effect=effect,
     )  # fmt: skip
 
 

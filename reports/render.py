@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import figures, texts
+from reports.lowering import effect
 from reports.numbers import KINDS, Shown, format_number
 from reports.pages import environment, write_page
 from reports.reading import reading
@@ -199,7 +200,7 @@ def render(run_dir: Path) -> str:
         recovery=_recovery(scores), leading=LEADING, reading=reading(scores),
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
         strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
-        reasons=_reasons([*main_rows, *other_rows]), disclosures=_by_client(scores), breakable=breakable,
+        reasons=_reasons([*main_rows, *other_rows]), disclosures=_by_client(scores), breakable=breakable, effect=effect,
     )  # fmt: skip
 
 

@@ -152,11 +152,15 @@ class Unmixing(TypedDict):
 
 
 class Lowering(TypedDict):
-    """What a change would do to the leak, measured: value under the change, and the paired difference to this run."""
+    """What a change would do to the leak, measured: the leak before it, under it, and the difference.
+
+    ci95: of the difference, paired by client; None where it was not paired.
+    """
 
     change: str
     metric: str
     unit: str
+    before: NotRequired[Number]
     value: Number
     difference: Number
     ci95: Interval

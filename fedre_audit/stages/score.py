@@ -27,6 +27,7 @@ from fedre_audit.models import load_clients
 from fedre_audit.options import command_of
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
+from fedre_audit.stages import lowering
 from fedre_audit.stages.attack import STREAMED, audited_forms, auxiliary, budget_of, knowledge_of, read_unmixed
 from fedre_audit.stages.curves import Part, follow, rows_of_parts
 from fedre_audit.stages.noise_free import achievable, noise_free_bounds
@@ -304,6 +305,7 @@ def score(
                   for f in [*flags(read_truth(one.path, config.form)), *collapse_flags(read_history(one.path))]],
         "exposure": exposure(max(declared_tables, key=lambda t: t.stream)) if declared_tables else [],
         "distributions": [spread for spread in spreads if spread is not None],
+        "lowering": lowering.of_run(rows, config.form),
         "competence": checks,
     }  # fmt: skip
     scores["verdict"] = verdict(scores)

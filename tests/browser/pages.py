@@ -29,9 +29,15 @@ def comparison(names: tuple[str, ...] = NAMES) -> Any:
                 "unit": "dB", "more_leakage": "higher", "value": -0.71 * k, "ci95": [-1.0 - k, 1.0 - 0.5 * k],
                 "n_clusters": 10, "interval_unit": "client",
             })  # fmt: skip
+    lowering = [
+        {"change": f"Send {name}", "metric": "psnr", "unit": "dB", "before": 15.1, "value": 13.0 + k,
+         "difference": k - 2.1, "ci95": [k - 3.0, k - 1.2], "more_leakage": "higher", "note": "ridge; 10 clients"}
+        for k, name in enumerate(names)
+    ]  # fmt: skip
     return {
         "schema_version": 1, "run": made["run"], "volatile": made["volatile"], "dataset": made["dataset"],
         "clients": 10, "rounds": 60, "shared_training": True, "arms": arms, "differences": differences,
+        "lowering": lowering, "reference_arm": names[0],
     }  # fmt: skip
 
 

@@ -231,12 +231,19 @@ def test_a_picture_of_nan_is_said_to_be_one(tmp_path: Path) -> None:
 
 
 def test_what_would_lower_the_leak_is_shown_as_measured_or_said_not_to_be(tmp_path: Path) -> None:
-    assert "No defence was measured" in page(tmp_path / "a").text
-    lowering: Any = [{"change": "fixed weights", "metric": "psnr", "unit": "dB", "value": 12.31, "difference": -1.33,
-                      "ci95": [-1.9, -0.76], "more_leakage": "higher", "note": None}]  # fmt: skip
+    assert "No change was measured" in page(tmp_path / "a").text
+    lowering: Any = [
+        {"change": "fixed weights", "metric": "psnr", "unit": "dB", "before": 13.64, "value": 12.31,
+         "difference": -1.33, "ci95": [-1.9, -0.76], "more_leakage": "higher", "note": None},
+        {"change": "fewer rounds", "metric": "psnr", "unit": "dB", "value": 13.6, "difference": -0.04,
+         "ci95": [-0.1, 0.02], "more_leakage": "higher", "note": "ridge"},
+    ]  # fmt: skip
     shown = page(tmp_path / "b", scores(lowering=lowering))
+    assert ("/lowering/0/before", "13.64", "13.64") in shown.numbers
     assert ("/lowering/0/difference", "-1.33", "−1.33") in shown.numbers
-    assert "No defence was measured" not in shown.text
+    assert "No change was measured" not in shown.text
+    assert shown.text.count("✓ leaks less") == 1
+    assert shown.text.count("≈ not told apart from chance") == 1
 
 
 def test_recovered_prototypes_stand_beside_the_true_ones(tmp_path: Path) -> None:
