@@ -189,6 +189,14 @@ Exposure = TypedDict(
 )  # fmt: skip
 
 
+ExposedSample = TypedDict(
+    "ExposedSample",
+    {"client": int, "class": int | str | None, "sample": int, "form": str, "attack": str, "metric": str,
+     "value": Number, "floor": Number, "gain": Number, "picked": Number},
+)  # fmt: skip
+"""A single image. sample: its place in the data set. picked: 1 where the first guess is right, None without a pool."""
+
+
 class Distribution(TypedDict):
     """Per-image gains in bins: len(edges) = len(counts) + 1."""
 
@@ -231,7 +239,8 @@ class Verdict(TypedDict):
 
 
 class Scores(TypedDict):
-    """scores.json. `exposure` (worst clients and classes first), `distributions` and `lowering` may be left out.
+    """scores.json. `exposure` (worst clients and classes first), `exposed_samples` (worst first), `distributions` and
+    `lowering` may be left out.
 
     An unmixing entry's `true_error` is the auditor's: relative error of the recovered prototypes against the true.
     """
@@ -247,6 +256,7 @@ class Scores(TypedDict):
     bounds: list[Bound]
     flags: list[Flag]
     exposure: NotRequired[list[Exposure]]
+    exposed_samples: NotRequired[list[ExposedSample]]
     distributions: NotRequired[list[Distribution]]
     lowering: NotRequired[list[Lowering]]
     competence: Competence

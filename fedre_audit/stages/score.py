@@ -14,7 +14,7 @@ from fedre_audit.audit.competence import apply_competence, competence
 from fedre_audit.audit.declare import FEWEST_ROWS, declared_attacks, is_declared
 from fedre_audit.audit.disclosures import collapse_flags, disclosures, flags
 from fedre_audit.audit.evaluator import train_evaluator
-from fedre_audit.audit.exposure import distribution, exposure
+from fedre_audit.audit.exposure import distribution, exposed_samples, exposure
 from fedre_audit.audit.recovery import relative_error
 from fedre_audit.audit.rows import FormAttack, fill_ceilings, make_row, top_row
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, SLICES, slices
@@ -150,6 +150,25 @@ def rows_of(scored: FormAttack, declaration: dict[str, Any], auxiliary_images: i
     for row in rows:
         row["headline"] = is_declared(row, declaration)
     return rows
+
+
+def most_exposed_samples(tables: list[FormAttack], declared: list[FormAttack], rows: Any) -> list[dict[str, Any]]:
+    """Single images by gain, of the longest declared stream whose row is validated; none where none is."""
+
+    def key(scored: FormAttack) -> tuple[Any, ...]:
+        return scored.form, scored.attack, scored.stream, scored.trusted
+
+    valid = {
+        (row["form"], row["attack"], row["stream"]) for row in rows
+        if (row["target"], row["slice"], row["metric"], row["status"]) == ("members", "all", "psnr", "ok")
+        and "curve" not in row
+    }  # fmt: skip
+    shown = [scored for scored in declared if key(scored)[:3] in valid]
+    if not shown:
+        return []
+    chosen = max(shown, key=lambda scored: scored.stream)
+    picks = [t.table for t in tables if key(t) == key(chosen) and "retrieval_top1" in t.table.values[ATTACK]]
+    return exposed_samples(chosen, picks[0] if picks else None)
 
 
 def write_csv(path: Path, tables: list[FormAttack]) -> None:
@@ -304,6 +323,7 @@ def score(
         "flags": [f | {"client": at + f["client"]} for (one, _), at in zip(parts, offsets, strict=True)
                   for f in [*flags(read_truth(one.path, config.form)), *collapse_flags(read_history(one.path))]],
         "exposure": exposure(max(declared_tables, key=lambda t: t.stream)) if declared_tables else [],
+        "exposed_samples": most_exposed_samples(tables, declared_tables, rows),
         "distributions": [spread for spread in spreads if spread is not None],
         "lowering": lowering.of_run(rows, config.form),
         "competence": checks,

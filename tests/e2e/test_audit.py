@@ -1,5 +1,6 @@
 """The whole audit on a small federation: every form, determinism, resume, the wall, bad input."""
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from fedre_audit.audit.scoring import FLOOR_NAMES
 from fedre_audit.audit.truth import read_truth
 from fedre_audit.cli import main
 from fedre_audit.federation.view import read_view
@@ -57,6 +59,28 @@ def test_run_folder_is_complete(entangled):
     assert whole[0]["ceiling"] is not None
     assert whole[0]["ci95"] is not None
     assert found["dataset"]["disjoint"] is True
+
+
+def test_the_most_exposed_images_are_those_of_scores_csv(entangled):
+    shown = scores(entangled)["exposed_samples"]
+    assert len(shown) == 10
+    gains, hits = {}, {}
+    with (entangled / "scores.csv").open() as lines:
+        for line in csv.DictReader(lines):
+            if (line["form"], line["attack"], line["stream"], line["target"]) == ("entangled", "ridge", "1", "members"):
+                who = int(line["client"]), int(line["sample"]), int(line["class"])
+                if line["metric"] == "psnr":
+                    gains[who] = {name: float(line["value"]) - float(line[name]) for name in FLOOR_NAMES}
+                if line["metric"] == "retrieval_top1":
+                    hits[who] = float(line["value"])
+    best = min(FLOOR_NAMES, key=lambda name: sum(gain[name] for gain in gains.values()))
+    worst_first = sorted((gain[best] for gain in gains.values()), reverse=True)[:10]
+    assert [image["gain"] for image in shown] == pytest.approx(worst_first, abs=1e-4)
+    for image in shown:
+        who = image["client"], image["sample"], image["class"]
+        assert image["gain"] == pytest.approx(gains[who][best], abs=1e-4)
+        assert image["gain"] == pytest.approx(image["value"] - image["floor"])
+        assert image["picked"] == hits.get(who)
 
 
 def test_upload_equals_its_definition_from_recorded_truth(entangled):

@@ -104,6 +104,14 @@ def scores(level: Level = "CLASS_LEVEL", **changes: Any) -> Scores:
             {"client": 4, "class": 1, "form": "entangled", "attack": "unmix_ridge", "metric": "psnr",
              "value": 14.2, "floor": 13.3, "n": 12},
         ],
+        "exposed_samples": [
+            {"client": 4, "class": 1, "sample": 4711, "form": "entangled", "attack": "ridge", "metric": "psnr",
+             "value": 19.21, "floor": 12.9, "gain": 6.31, "picked": 1.0},
+            {"client": 0, "class": None, "sample": 12, "form": "entangled", "attack": "ridge", "metric": "psnr",
+             "value": 15.3, "floor": 12.84, "gain": 2.46, "picked": 0.5},
+            {"client": 2, "class": 9, "sample": 0, "form": "entangled", "attack": "ridge", "metric": "psnr",
+             "value": 15.0, "floor": 12.9, "gain": 2.1, "picked": None},
+        ],
         "distributions": [{"form": "entangled", "attack": "ridge", "metric": "psnr",
                            "edges": [-2.0, -1.0, 0.0, 1.0, 2.0, 3.0], "counts": [4, 31, 72, 35, 8]}],
         "competence": {"passed": level != "NOT_ASSESSED", "checks": [

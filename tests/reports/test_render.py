@@ -159,13 +159,14 @@ def test_the_same_folder_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
     empty: dict[str, Any] = {key: [] for key in ("rows", "unmixing", "disclosures", "bounds", "flags")}
     made = scores("NOT_ASSESSED", **empty)
-    for key in ("exposure", "distributions"):
+    for key in ("exposure", "exposed_samples", "distributions"):
         del made[key]  # type: ignore[misc]
     del made["verdict"]["numbers"], made["run"]["command"]
     made["competence"] = {"passed": False, "checks": []}
     text = page(tmp_path, made, strips=0).text
     for words in ("No row was declared as the headline", "No attack was scored", "No reconstructed images",
                   "over rounds was not measured", "budget was not measured", "Exposure of single clients",
+                  "No single image is named",
                   "Disclosures were not collected", "Unmixing was not run", "No bound was computed",
                   "No competence check was run", "audit --config config.yaml"):  # fmt: skip
         assert words in text
