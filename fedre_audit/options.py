@@ -16,6 +16,7 @@ FAIL_ON = {
     "class": ("CLASS_LEVEL", "SAMPLE_LEVEL"),
     "not-assessed": ("NOT_ASSESSED",),
 }
+FAIL_ON_HELP = "sample, class, not-assessed: exit 3 at such a verdict"
 LISTS = tuple(field.name for field in fields(AuditConfig) if "list[" in str(field.type))
 
 
@@ -60,7 +61,7 @@ def make_parser(command: str, *, own: Sequence[tuple[str, dict[str, Any]]] = ())
     parser.add_argument("--quiet", action="store_true", help="print the result alone")
     parser.add_argument("--json", action="store_true", help="the result as one line of JSON")
     parser.add_argument("--dry_run", action="store_true", help="print plan, cost and traffic, and do nothing")
-    parser.add_argument("--fail_on", type=str, default="", help="sample, class, not-assessed: exit 3 at such a verdict")
+    parser.add_argument("--fail_on", type=str, default="", help=FAIL_ON_HELP)
     for name, settings in own:
         parser.add_argument(name, **settings)
     parser.add_class_arguments(AuditConfig)
@@ -99,6 +100,17 @@ def explain(chunk: Sequence[str], error: Exception) -> str:
     return str(error)
 
 
+def split_fail_on(text: str) -> tuple[list[str], list[str]]:
+    """The words of --fail-on, and what is wrong with them.
+
+    >>> split_fail_on("class, sample"), split_fail_on("sampel")
+    ((['class', 'sample'], []), (['sampel'], ['--fail-on sampel: choose from sample, class, not-assessed']))
+    """
+    words = [word for word in text.replace(" ", "").split(",") if word]
+    unknown = [word for word in words if word not in FAIL_ON]
+    return words, [f"--fail-on {','.join(unknown)}: choose from {', '.join(FAIL_ON)}"] if unknown else []
+
+
 def parse(command: str, arguments: Sequence[str], *, own: Sequence[tuple[str, dict[str, Any]]] = ()) -> Options:
     """Parse words; AuditError names every option that is wrong, at once. Ranges are checked by `resolve`."""
     from argparse import ArgumentError
@@ -123,9 +135,8 @@ def parse(command: str, arguments: Sequence[str], *, own: Sequence[tuple[str, di
     names = {field.name for field in fields(AuditConfig)}
     config = AuditConfig(**{name: value for name, value in values.items() if name in names})
     others = {name: value for name, value in values.items() if name not in names}
-    others["fail_on"] = [word for word in others["fail_on"].replace(" ", "").split(",") if word]
-    if unknown := [word for word in others["fail_on"] if word not in FAIL_ON]:
-        problems.append(f"--fail-on {','.join(unknown)}: choose from {', '.join(FAIL_ON)}")
+    others["fail_on"], wrong = split_fail_on(others["fail_on"])
+    problems += wrong
     if problems:
         try:
             resolve(config)

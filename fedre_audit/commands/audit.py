@@ -26,12 +26,13 @@ def run(command: str, arguments: Sequence[str]) -> int:
     path = out or default_path(resolve(options.config))
     if not quiet and not (path / "scores.json").exists():
         print(make_plan(options.config).line(), file=sys.stderr, flush=True)
-    result = AuditResult(audit(options.config, path, quiet=quiet).path)
-    code = exit_code(result.verdict, options.fail_on)
-    if options.json:
-        print(json.dumps({**result.summary(), "exit_code": code}))
-    else:
-        print("\n".join(result.lines()))
+    return answer(AuditResult(audit(options.config, path, quiet=quiet).path), options.fail_on, options.json)
+
+
+def answer(result: AuditResult, fail_on: Sequence[str], as_json: bool) -> int:
+    """Print the result of one run, as lines or as one line of JSON; returns the exit code."""
+    code = exit_code(result.verdict, fail_on)
+    print(json.dumps({**result.summary(), "exit_code": code}) if as_json else "\n".join(result.lines()))
     return code
 
 

@@ -1,9 +1,11 @@
 """`audit --uploads DIR [options]`: audit recorded uploads of one's own federation."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedre_audit.options import normalise
+from fedre_audit.options import FAIL_ON_HELP, normalise, split_fail_on
+from knowledge_forms.errors import AuditError
 
 
 def run(command: str, arguments: Sequence[str]) -> int:
@@ -16,25 +18,33 @@ def run(command: str, arguments: Sequence[str]) -> int:
     parser.add_argument("--config", action="config", help="YAML file of options")
     parser.add_argument("--out", type=str | None, default=None, help="run folder (default runs/<name>)")
     parser.add_argument("--quiet", action="store_true", help="print the result only")
+    parser.add_argument("--json", action="store_true", help="the result as one line of JSON")
     parser.add_argument("--dry_run", action="store_true", help="print the plan and do nothing")
+    parser.add_argument("--fail_on", type=str, default="", help=FAIL_ON_HELP)
     parser.add_class_arguments(ForeignConfig)
     values = parser.parse_args(normalise(arguments)).as_dict()
     values.pop("config", None)
-    out, quiet, dry_run = values.pop("out"), values.pop("quiet"), values.pop("dry_run")
+    out, quiet, as_json, dry_run = (values.pop(name) for name in ("out", "quiet", "json", "dry_run"))
+    fail_on, wrong = split_fail_on(values.pop("fail_on"))
+    if wrong:
+        raise AuditError(wrong[0])
     config = ForeignConfig(**values)
     if dry_run:
         from fedre_audit.foreign.config import check_config
-        from fedre_audit.foreign.plan import plan_text
+        from fedre_audit.foreign.plan import plan, plan_text
         from fedre_audit.foreign.uploads import read_uploads
 
         check_config(config)
-        print(plan_text(config, read_uploads(Path(config.uploads), config.form)))
+        found = read_uploads(Path(config.uploads), config.form)
+        lines = [dict(zip(("what", "answer", "why"), line, strict=True)) for line in plan(config, found)]
+        print(json.dumps({"plan": lines}) if as_json else plan_text(config, found))
         return 0
 
+    from fedre_audit.commands.audit import answer
     from fedre_audit.foreign.pipeline import audit_uploads
     from fedre_audit.result import AuditResult
 
+    quiet = quiet or as_json
     say = (lambda text: None) if quiet else print
     done = audit_uploads(config, Path(out) if out else None, quiet=quiet, say=say)
-    print("\n".join(AuditResult(done.path).lines()))
-    return 0
+    return answer(AuditResult(done.path), fail_on, as_json)

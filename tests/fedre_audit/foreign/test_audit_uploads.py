@@ -124,6 +124,24 @@ def test_uploads_alone_claim_unmixing_and_disclosures(recorded, capsys):
     assert "verdict: NOT_ASSESSED" in capsys.readouterr().out
 
 
+def test_json_and_a_gate_as_with_any_audit(recorded, capsys):
+    words = ["--uploads", str(recorded / "loop"), "--out", str(recorded / "gate"), "--json"]
+    assert main([*words, "--fail-on", "class,not-assessed"]) == 3
+    printed = capsys.readouterr()
+    said = json.loads(printed.out)  # one line, and nothing else
+    assert (said["verdict"], said["exit_code"], said["run"]) == ("NOT_ASSESSED", 3, str(recorded / "gate"))
+    assert "--fail-on class,not-assessed: the verdict is NOT_ASSESSED" in printed.err
+    assert main([*words, "--fail-on", "sample"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["exit_code"] == 0
+    assert "this gate proves nothing" in printed.err
+    assert main([*words, "--dry-run"]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert ("scores and verdict", "no") in [(line["what"], line["answer"]) for line in plan]
+    assert main([*words, "--fail-on", "sampel"]) == 2
+    assert "--fail-on sampel: choose from sample, class, not-assessed" in capsys.readouterr().err
+
+
 def test_encoder_without_truth_reconstructs_and_scores_nothing(recorded):
     weights = str(recorded / "weights-{client}.safetensors")
     options = ["--auxiliary", "mnist5k", "--encoder", ENCODER, "--weights", weights]
