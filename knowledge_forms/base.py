@@ -17,6 +17,9 @@ from torch.nn import functional as F
 from knowledge_forms.errors import AuditError
 from knowledge_forms.registry import Registry
 
+AT_ONCE = 8192
+"""Samples that a mixing turns into float64 at a time."""
+
 
 class Encoder(Protocol):
     """Images [N,c,h,w] in [0,1] -> representations [N,d]. An encoder answers queries; it shows no weights."""
@@ -105,10 +108,13 @@ class Mixing:
 
     def apply(self, values: Tensor) -> Tensor:
         """Weighted row sums: values [N,...] -> [n,...], summed in float64 and returned in float32."""
-        shape = (-1,) + (1,) * (values.ndim - 1)
         out = values.new_zeros((self.n, *values.shape[1:]), dtype=torch.float64)
-        weighted = values.double() * self.weight.double().reshape(shape).to(values.device)
-        return out.index_add_(0, self.row.to(values.device), weighted).float()
+        row = self.row.to(values.device)
+        weight = self.weight.double().reshape(-1, *(1,) * (values.ndim - 1)).to(values.device)
+        for start in range(0, len(values), AT_ONCE):  # in order, so that sums do not depend on the blocks
+            some = slice(start, start + AT_ONCE)
+            out.index_add_(0, row[some], values[some].double() * weight[some])
+        return out.float()
 
 
 @dataclass(frozen=True)

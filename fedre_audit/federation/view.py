@@ -4,15 +4,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from knowledge_forms.base import Classifier, ServerView, Upload
 from knowledge_forms.errors import AuditError
-from knowledge_forms.store import read_folder
+from knowledge_forms.header import UPLOAD, read_header
+from knowledge_forms.store import Entries, parse_key, read_folder
 
 BROADCAST = "broadcast"
+LARGE = 2**20
+"""Bytes from which an array is left on disk."""
 META = ("system", "form", "mechanism", "feature_width", "classes")
 
 
@@ -26,7 +30,7 @@ def read_view(run_dir: Path, form: str) -> ServerView:
         if None in meta.values() or (described and meta != described):
             raise AuditError(f"{path}: its metadata ({meta}) is incomplete or not that of the other files of {folder}")
         described = meta
-        for (client, round_), arrays in entries.items():
+        for (client, round_), arrays in _mapped(path, entries).items():
             uploads.append(_upload(path, client, round_, form, arrays))
     return ServerView(
         system=described["system"],
@@ -37,6 +41,20 @@ def read_view(run_dir: Path, form: str) -> ServerView:
         uploads=tuple(sorted(uploads, key=lambda upload: (upload.round, upload.client))),
         classifiers=_classifiers(run_dir / "uploads" / BROADCAST),
     )
+
+
+def _mapped(path: Path, entries: Entries) -> Entries:
+    """The same entries, checked already, with large arrays left in the file until someone looks at them.
+
+    Rounds of raw uploads would not fit into memory together, and the attackers look at the newest alone.
+    """
+    slots = {parse_key(key): slot for key, slot in read_header(path, UPLOAD).slots.items()}
+    for (client, round_), named in entries.items():
+        for name, value in named.items():
+            slot = slots[client, round_, name]
+            if slot.dtype == "F32" and value.nbytes >= LARGE and slot.begin % value.itemsize == 0:
+                named[name] = np.memmap(path, np.float32, "c", slot.begin, slot.shape)
+    return entries
 
 
 def _upload(path: Path, client: int, round_: int, form: str, arrays: Mapping[str, NDArray[Any]]) -> Upload:
