@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from fedre_audit.figures import FIGURES, Figure
 from fedre_audit.reproduce.base import Request, reproduce
-from fedre_audit.reproduce.privacy import sweep
+from fedre_audit.reproduce.sweep import sweep
 
 T = TypeVar("T")
 SHARED = ("fedre_audit/reproduce/base.py",)
@@ -17,7 +17,12 @@ SOURCES = {
     "communication": ("knowledge_forms/traffic.py", "fedre_audit/data/partition.py"),
     "mechanisms": ("knowledge_forms/entangled.py", "attacks/ridge.py"),
     "overhead": ("knowledge_forms/entangled.py",),
-    "privacy": ("fedre_audit/reproduce/pixel_attack.py", "attacks/optimisation.py", "attacks/ridge.py"),
+    "privacy": (
+        "fedre_audit/reproduce/pixel_attack.py",
+        "fedre_audit/reproduce/competent.py",
+        "attacks/optimisation.py",
+        "attacks/ridge.py",
+    ),
     "toy": ("fedre_audit/federation/server.py",),
 }
 
@@ -35,7 +40,7 @@ def measure(name: str) -> Callable[[], dict[str, Any]]:
 
 
 def measure_sweep() -> dict[str, Any]:
-    """The sweep of the published-like attack on the tuning seed, nearest setting first."""
+    """The sweep of the published-like attack on the tuning seed."""
     settings = in_folder(lambda folder: sweep(Request("small", folder / "privacy", 0, "auto", None)))
     return {"tuning_seed": 0, "settings": settings}
 
@@ -45,5 +50,8 @@ for _name, _sources in SOURCES.items():
         Figure(measure(_name), (*SHARED, f"fedre_audit/reproduce/{_name}.py", *_sources))
     )
 FIGURES.register("privacy_sweep")(
-    Figure(measure_sweep, ("fedre_audit/reproduce/pixel_attack.py", "attacks/optimisation.py"))
+    Figure(
+        measure_sweep,
+        ("fedre_audit/reproduce/sweep.py", "fedre_audit/reproduce/pixel_attack.py", "attacks/optimisation.py"),
+    )
 )

@@ -164,3 +164,4 @@ def small_vit(image_shape: ImageShape) -> nn.Module:
 
 
 FAMILIES.register("small")(("small_cnn", "small_resnet", "small_depthwise", "small_mixer", "small_vit"))
+FAMILIES.register("small_cnn")(("small_cnn",))

@@ -31,12 +31,17 @@ PUBLISHED = {"raw": (12.89, 4514.91), "prototype": (10.25, 6992.04), "entangled"
 
 @dataclass(frozen=True)
 class Setting:
-    """lr: step size of Adam. tv: weight of the total-variation prior. start: 'noise' U(0,1) or 'normal' N(.5,.5)."""
+    """lr: step size of Adam. tv: weight of the total-variation prior. start: 'noise' U(0,1) or 'normal' N(.5,.5).
+
+    target: what an upload row is scored against: the mean over its 'members', its 'nearest' member, or the 'mixture'
+    of its members by their weights.
+    """
 
     steps: int
     lr: float
     tv: float
     start: str = "noise"
+    target: str = "members"
 
 
 @dataclass(frozen=True)
@@ -50,17 +55,14 @@ class Scored:
 
 
 def chosen_rows(view: ServerView, per_client: int) -> list[tuple[int, int, int]]:
-    """(client, round, row) of up to `per_client` rows a client: evenly spaced, over the newest rounds where one row
-    is all that a round has."""
+    """(client, round, row) of up to `per_client` rows a client, evenly spaced over its last upload: the round whose
+    weights the attacker holds."""
     found = []
     for client in view.clients:
-        own = view.client(client).uploads
-        rows = len(own[-1].representation)
-        if rows == 1:
-            found += [(client, upload.round, 0) for upload in own[-per_client:]]
-        else:
-            picked = np.linspace(0, rows - 1, min(per_client, rows)).round().astype(int)
-            found += [(client, own[-1].round, int(row)) for row in np.unique(picked)]
+        last = view.client(client).uploads[-1]
+        rows = len(last.representation)
+        picked = np.linspace(0, rows - 1, min(per_client, rows)).round().astype(int)
+        found += [(client, last.round, int(row)) for row in np.unique(picked)]
     return found
 
 
@@ -71,10 +73,22 @@ def start_images(kind: str, shape: tuple[int, ...], draw: torch.Generator) -> Te
     return (0.5 + 0.5 * torch.randn(shape, generator=draw)).clamp(0.0, 1.0)
 
 
+def score_row(image: Tensor, members: Tensor, weights: Tensor, mean: Tensor, target: str) -> tuple[float, float, float]:
+    """PSNR, MSE and the mean image's PSNR of one reconstruction [c,h,w] against members [m,c,h,w], weights [m]."""
+    if target == "mixture":
+        members = (members * (weights / weights.sum())[:, None, None, None]).sum(0, keepdim=True)
+    scores = score_images(("psnr", "mse"), image.expand_as(members).contiguous(), members)
+    floor = score_images(("psnr",), mean.expand_as(members).contiguous(), members)["psnr"]
+    if target == "nearest":
+        best = scores["psnr"].argmax()
+        return float(scores["psnr"][best]), float(scores["mse"][best]), float(floor.max())
+    return float(scores["psnr"].mean()), float(scores["mse"].mean()), float(floor.mean())
+
+
 def attack_form(
     run_dir: Path, prepared: Prepared, form: str, setting: Setting, *, per_client: int, seed: int
 ) -> Scored:
-    """Attack up to `per_client` rows of every client and score each against all its members."""
+    """Attack up to `per_client` rows of every client and score each as `setting.target` says."""
     view, truth, models = read_view(run_dir, form), read_truth(run_dir, form), load_clients(run_dir)
     auxiliary = prepared.auxiliary.images.float() / 255.0
     labels, classes = prepared.auxiliary.labels, len(prepared.data.classes)
@@ -93,12 +107,11 @@ def attack_form(
         images, _ = optimise(encoder, z, start, steps=setting.steps, lr=setting.lr, tv=setting.tv, scale=scale)
         for image, (round_, row) in zip(images, own, strict=True):
             made = truth[client, round_]
-            members = made.sample_ids[(made.row == row) & (made.weight > 0)]
-            targets = prepared.data.images[members].float() / 255.0
-            scores = score_images(("psnr", "mse"), image.expand_as(targets).contiguous(), targets)
-            floor = score_images(("psnr",), mean.expand_as(targets).contiguous(), targets)["psnr"]
-            for key, value in (*scores.items(), ("floor", floor)):
-                columns[key].append(float(value.mean()))
+            inside = (made.row == row) & (made.weight > 0)
+            members = prepared.data.images[made.sample_ids[inside]].float() / 255.0
+            found = score_row(image, members, made.weight[inside], mean, setting.target)
+            for key, value in zip(("psnr", "mse", "floor"), found, strict=True):
+                columns[key].append(value)
             columns["client"].append(client)
     return Scored(
         np.array(columns["client"], dtype=np.int64),

@@ -1,0 +1,82 @@
+"""What attackers shown to work find in the very uploads that the published-like attack fails on."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedre_audit.audit.intervals import estimate
+from fedre_audit.audit.scoring import SLICES
+from fedre_audit.reproduce.base import Row
+from reports.schema import load_scores
+
+ATTACKER = "ridge"
+SMALL_CLASSES = ("n1", "n2-5")
+Pairs = list[tuple[float, int, int, int]]
+"""Per image: gain over the floor in dB, upload row, client, images in the row."""
+
+
+def longest(folder: Path, form: str) -> dict[str, Any] | None:
+    """The row that uses the most rounds."""
+    return max(audited(folder, form), key=lambda row: int(row["stream"]), default=None)
+
+
+def audited(folder: Path, form: str) -> list[dict[str, Any]]:
+    """The rows that count: PSNR of ridge against members, over all classes, by length of the stream."""
+    wanted = {"form": form, "attack": ATTACKER, "metric": "psnr", "target": "members", "slice": "all"}
+    rows: list[dict[str, Any]] = [dict(row) for row in load_scores(folder / "scores.json")["rows"]]
+    return [row for row in rows if wanted.items() <= row.items() and "curve" not in row]
+
+
+def pairs_of(folder: Path, form: str, stream: int, floor: str) -> Pairs:
+    """Every image scored in that row, from scores.csv; `floor` names the best predictor that ignores the upload."""
+    wanted = {"form": form, "attack": ATTACKER, "stream": str(stream), "target": "members", "metric": "psnr"}
+    with (folder / "scores.csv").open(newline="") as lines:
+        return [
+            (float(line["value"]) - float(line[floor]), int(line["row"]), int(line["client"]), int(line["members"]))
+            for line in csv.DictReader(lines)
+            if wanted.items() <= line.items()
+        ]
+
+
+def gain_row(what: str, parts: Sequence[Pairs], note: str) -> Row | None:
+    """The mean gain over the floor with its t-interval over the clients of all seeds; None without any image."""
+    gain, row, client = (
+        np.array([pair[i] + 1_000_000 * seed * (i > 0) for seed, own in enumerate(parts) for pair in own])
+        for i in range(3)
+    )
+    if len(gain) == 0:
+        return None
+    found = estimate(gain, row.astype(np.int64), client.astype(np.int64))
+    over = f"{found.clusters} clients of {len(parts)} seeds" if found.unit == "client" else f"{len(gain)} images"
+    return Row(what, "the same uploads", found.value, None, "dB", found.ci95, 0.0, f"interval over {over}; {note}")
+
+
+def competent_rows(seeds: Sequence[Mapping[str, Path]]) -> list[Row]:
+    """Rows of raw, prototype, one entangled upload and the stream; seeds: run folder by form, one mapping a seed.
+
+    The stream counts the seeds where the audit validated it; the others are named in the note.
+    """
+    rows: list[Row | None] = []
+    for form in ("raw", "prototype", "entangled"):
+        single = [pairs_of(folders[form], form, 1, _floor(folders[form], form, 1)) for folders in seeds]
+        rows.append(gain_row(f"{form}, ridge, gain over the floor, one upload", single, "best floor of each seed"))
+    streams = [(folders["entangled"], longest(folders["entangled"], "entangled")) for folders in seeds]
+    valid = [(folder, row) for folder, row in streams if row and row["stream"] > 1 and row["status"] == "ok"]
+    parts = [pairs_of(folder, "entangled", row["stream"], row["best_floor"]) for folder, row in valid]
+    note = f"unmixing validated on {len(valid)} of {len(seeds)} seeds"
+    for name, keep in (("all classes", tuple(SLICES)), ("classes of at most five images", SMALL_CLASSES)):
+        kept = [[pair for pair in own if _slice(pair[3]) in keep] for own in parts]
+        what = f"entangled, ridge on the unmixed stream, gain over the floor, {name}"
+        rows.append(gain_row(what, kept, note))
+    return [row for row in rows if row is not None]
+
+
+def _slice(members: int) -> str:
+    return next(name for name, (low, high) in SLICES.items() if low <= members <= high)
+
+
+def _floor(folder: Path, form: str, stream: int) -> str:
+    return next(str(row["best_floor"]) for row in audited(folder, form) if row["stream"] == stream)
