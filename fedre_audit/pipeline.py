@@ -24,6 +24,8 @@ from knowledge_forms.mapping import MAPPINGS
 from reports.render import write_report
 
 DONE = {"train": training.DONE, "attack": attacking.DONE, "score": scoring.DONE}
+NEEDED = {"attack": training.DONE, "score": attacking.DONE}
+"""What must be there before a stage may start again: the mark of the stage before it."""
 STAGES = ("train", "attack", "score", "report")
 
 

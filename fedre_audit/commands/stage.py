@@ -31,7 +31,10 @@ def run(command: str, arguments: Sequence[str]) -> int:
         pipeline.configs(found.config)[0]
     )  # before anything is removed: missing data lose nothing
     with lock_run(path):
-        for one in {part.path: part for part in (found, *pipeline.part_runs(found))}.values():
-            one.clear(command)
+        parts = pipeline.part_runs(found)
+        for part in parts if command in pipeline.NEEDED else ():
+            part.read_json(pipeline.NEEDED[command])
+        for one in {part.path: part for part in (found, *parts)}.values() if command != "score" else ():
+            one.clear(command)  # scoring clears for itself, once it has read what it needs
         pipeline.run_stage(command, found, prepared, {}, quiet=False)
     return 0

@@ -117,8 +117,8 @@ def audit_uploads(
     path = out or default_path(audit_config)
     with lock_run(path):
         run = open_run(path, audit_config)
-        if restart is not None:
-            run.clear(restart)
+        if restart not in (None, "score"):  # scoring clears for itself, once it has read what it needs
+            run.clear(str(restart))
         if not run.has(MANIFEST):
             notes += lay_out(run, found, truth, models)
             told = {"options": asdict(config), "clients": list(found.ids), "plan": plan(config, found),
@@ -134,7 +134,7 @@ def audit_uploads(
         if not models:
             unmix_all(run)
         seconds["attack"] = time.perf_counter() - started
-        if not run.has(scoring.DONE):
+        if restart == "score" or not run.has(scoring.DONE):
             if models and truth is not None and prepared is not None:
                 scoring.score(run, prepared, seconds=seconds, quiet=quiet)
             else:

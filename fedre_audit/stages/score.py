@@ -284,8 +284,6 @@ def score(
     used, unmixing = sorted({scored.attack for scored in tables}), config.form == STREAMED
     checks = once(kept, (*used, unmixing), lambda: competence(used, unmixing=unmixing))
     apply_competence(rows, checks)
-    write_csv(run.path / "scores.csv", tables)
-    write_strips(run, parts, tables)
     pictured = [t for t in tables if "psnr" in t.table.values[ATTACK]]
     declared_tables = [
         t for t in pictured if t.form == config.form and t.attack in declaration["attacks"] and t.target == "members"
@@ -329,6 +327,9 @@ def score(
         "competence": checks,
     }  # fmt: skip
     scores["verdict"] = verdict(scores)
+    run.clear("score")  # earlier scores go only now that all they are made from was read
+    write_csv(run.path / "scores.csv", tables)
+    write_strips(run, parts, tables)
     scores["volatile"] = {
         "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "seconds": {

@@ -113,6 +113,28 @@ def test_attack_without_truth_gives_the_same_bytes(entangled, tmp_path):
         assert (run / file).read_bytes() == (entangled / file).read_bytes()
 
 
+@pytest.mark.parametrize("lost", ["truth", "attacks/complete.json", "history.jsonl", "attacks/entangled/unmixing"])
+def test_scoring_again_without_its_inputs_keeps_the_earlier_scores(entangled, tmp_path, lost, capsys):
+    run = tmp_path / "run"
+    shutil.copytree(entangled, run)
+    gone = run / lost
+    shutil.rmtree(gone) if gone.is_dir() else gone.unlink()
+    assert main(["score", str(run)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("audit: ")
+    for name in ("scores.json", "scores.csv", "report.html", "strips/strips.json"):
+        assert (run / name).read_bytes() == (entangled / name).read_bytes()
+
+
+def test_scoring_again_gives_the_same_and_the_report_is_due(entangled, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(entangled, run)
+    (run / "strips" / "stale.png").write_bytes(b"")
+    assert main(["score", str(run)]) == 0
+    assert scores(run) == scores(entangled)
+    assert not (run / "report.html").exists()
+    assert not (run / "strips" / "stale.png").exists()
+
+
 def test_a_complete_run_is_not_run_again_and_another_configuration_is_refused(entangled, capsys):
     before = (entangled / "scores.json").read_bytes()
     assert audit(entangled) == 0
