@@ -11,7 +11,9 @@ import multiprocessing as mp
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Self
@@ -61,6 +63,22 @@ def assign(costs: Sequence[float], workers: int) -> list[list[int]]:
     return parts
 
 
+@contextmanager
+def interrupt_held() -> Iterator[None]:
+    """Ctrl-C pressed inside takes effect at the end: in the middle of a fork it would raise where it is swallowed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pressed: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        signal.raise_signal(signal.SIGINT)
+
+
 class Workers:
     """`handle(item, request) -> result` for items 0..n-1, item k always by the same process.
 
@@ -78,14 +96,15 @@ class Workers:
     def __enter__(self) -> Self:
         if len(self._parts) > 1:
             context = mp.get_context("fork")
-            for _ in self._parts:
-                ours, theirs = context.Pipe()
-                self._pipes.append(ours)
-                arguments = (self._handle, theirs, list(self._pipes), os.getpid())
-                process = context.Process(target=_serve, args=arguments, daemon=True)
-                process.start()
-                theirs.close()
-                self._processes.append(process)
+            with interrupt_held():
+                for _ in self._parts:
+                    ours, theirs = context.Pipe()
+                    self._pipes.append(ours)
+                    arguments = (self._handle, theirs, list(self._pipes), os.getpid())
+                    process = context.Process(target=_serve, args=arguments, daemon=True)
+                    process.start()
+                    theirs.close()
+                    self._processes.append(process)
         return self
 
     def __exit__(

@@ -6,7 +6,7 @@ import signal
 import pytest
 import torch
 
-from fedre_audit.workers import Workers, assign, share_tensors
+from fedre_audit.workers import Workers, assign, interrupt_held, share_tensors
 from knowledge_forms.errors import AuditError
 
 
@@ -88,3 +88,12 @@ def test_workers_die_with_a_killed_parent():
     assert len(children) == 2
     assert os.read(read, 1) == b""  # returns once no process holds the other end: both are gone
     os.close(read)
+
+
+def test_an_interrupt_waits_until_the_block_is_over_and_then_takes_effect():
+    reached = []
+    with pytest.raises(KeyboardInterrupt), interrupt_held():
+        signal.raise_signal(signal.SIGINT)
+        reached.append("the end")
+    assert reached == ["the end"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
