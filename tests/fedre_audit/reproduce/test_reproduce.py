@@ -11,8 +11,9 @@ from fedre_audit.cli import main
 from fedre_audit.reproduce.base import REPRODUCTIONS, Request, Row, reproduce
 from fedre_audit.reproduce.communication import rows as traffic_rows
 from fedre_audit.reproduce.document import ROOT, document
-from fedre_audit.reproduce.pixel_attack import PUBLISHED, Scored, Setting, chosen_rows, distance_to_published
-from fedre_audit.reproduce.privacy import STORED, published_like, reading
+from fedre_audit.reproduce.pixel_attack import PUBLISHED, Scored, chosen_rows, distance_to_published, score_row
+from fedre_audit.reproduce.privacy import STORED, implied_spread, published_like, reading
+from fedre_audit.reproduce.sweep import plain_grid, setting_of
 from fedre_audit.reproduce.toy import accuracy, make_toy, train_server
 from knowledge_forms.base import ServerView, Upload
 from knowledge_forms.errors import AuditError
@@ -106,11 +107,32 @@ def test_distance_is_zero_at_the_published_figures_and_one_at_its_edge():
     assert distance_to_published(moved) == pytest.approx(1.0)
 
 
-def test_rows_are_spread_within_a_round_or_over_rounds():
-    many = Upload(0, 5, "raw", torch.zeros(10, 2), torch.eye(10))
+def test_rows_are_spread_over_the_last_upload_of_a_client():
+    early, late = (Upload(0, round_, "raw", torch.zeros(10, 2), torch.eye(10)) for round_ in (3, 5))
     single = [Upload(1, round_, "entangled", torch.zeros(1, 2), torch.ones(1, 1)) for round_ in range(5)]
-    assert chosen_rows(ServerView("", "raw", "", 2, 10, (many,)), 4) == [(0, 5, row) for row in (0, 3, 6, 9)]
-    assert chosen_rows(ServerView("", "entangled", "", 2, 1, tuple(single)), 2) == [(1, 3, 0), (1, 4, 0)]
+    assert chosen_rows(ServerView("", "raw", "", 2, 10, (early, late)), 4) == [(0, 5, row) for row in (0, 3, 6, 9)]
+    assert chosen_rows(ServerView("", "entangled", "", 2, 1, tuple(single)), 2) == [(1, 4, 0)]
+
+
+def test_targets_are_all_members_the_nearest_or_their_mixture():
+    image, mean = torch.full((1, 2, 2), 0.5), torch.full((1, 2, 2), 0.25)
+    members = torch.stack([torch.full((1, 2, 2), 0.4), torch.full((1, 2, 2), 1.0)])
+    weights = torch.tensor([3.0, 1.0])  # mixture: 0.55
+    expected = {
+        "members": ((20.0 + 10 * np.log10(4)) / 2, 65025 * (0.01 + 0.25) / 2),
+        "nearest": (20.0, 650.25),
+        "mixture": (-20 * np.log10(0.05), 65025 * 0.0025),
+    }
+    for target, (psnr, mse) in expected.items():
+        found = score_row(image, members, weights, mean, target)
+        assert found[:2] == pytest.approx((psnr, mse), rel=1e-4)
+    assert score_row(image, members, weights, mean, "mixture")[2] == pytest.approx(-20 * np.log10(0.3), rel=1e-4)
+
+
+def test_the_implied_spread_is_that_of_normal_psnr():
+    draw = np.random.default_rng(0)
+    psnr = 12.0 + 2.5 * draw.standard_normal(200_000)
+    assert implied_spread(psnr.mean(), (65025 * 10 ** (-psnr / 10)).mean()) == pytest.approx(2.5, abs=0.03)
 
 
 def test_reading_claims_what_the_rows_show_and_nothing_more():
@@ -143,5 +165,4 @@ def test_the_document_is_what_the_results_say():
 
 def test_the_stored_setting_is_the_nearest_of_the_sweep():
     stored = json.loads((ROOT / "results" / "privacy_sweep.json").read_text())
-    best = min(stored["values"]["settings"], key=lambda entry: entry["distance"])
-    assert Setting(best["steps"], best["lr"], best["tv"], best["start"]) == STORED
+    assert setting_of(plain_grid(stored["values"]["settings"])[0]) == STORED
