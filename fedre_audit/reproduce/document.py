@@ -82,7 +82,8 @@ def sweep_section(stored: dict[str, Any]) -> list[str]:
         f"{len(grid)} settings on clients that share one plain CNN, seed {stored['tuning_seed']}. All three PSNRs "
         f"within 0.5 dB: {len(psnr_only)}; all six figures, MSE within 10 % too: {len(inside)}. Order raw > "
         f"prototype > entangled: {sum(in_order(e['psnr']) for e in grid)}. Mean image above both the "
-        f"prototype and the entangled figure: {len(above)}. A distance of 1 is 0.5 dB or 10 % of the MSE, the worst of six figures.",
+        f"prototype and the entangled figure: {len(above)}. A distance of 1 is 0.5 dB or 10 % of the MSE, "
+        "the worst of six figures.",
         "",
         f"| steps | step size | prior | start | {figures}", "|---:|---:|---:|---|---:|---:|---:|---:|---:|",
     ]  # fmt: skip

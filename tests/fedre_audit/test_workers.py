@@ -92,8 +92,13 @@ def test_workers_die_with_a_killed_parent():
 
 def test_an_interrupt_waits_until_the_block_is_over_and_then_takes_effect():
     reached = []
-    with pytest.raises(KeyboardInterrupt), interrupt_held():
-        signal.raise_signal(signal.SIGINT)
-        reached.append("the end")
+
+    def interrupted_inside():
+        with interrupt_held():
+            signal.raise_signal(signal.SIGINT)
+            reached.append("the end")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_inside()
     assert reached == ["the end"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
