@@ -19,8 +19,9 @@ from attacks.floors import RandomImage
 from knowledge_forms.base import ServerView
 from knowledge_forms.header import Slot, read_header
 
-SCALARS = 2**23
-"""Numbers in a block of images: 32 MiB as float32."""
+SCALARS = 10_000_000
+"""Numbers in a block of images: 40 MB as float32. From 32 MiB on, glibc gives freed memory back to the system at once;
+smaller blocks stay as holes between the results of one block and the next, and memory grows with the images."""
 TOGETHER = ("shadow",)
 """Attacks whose answer to a row depends on the other rows of the upload: they get all rows at once."""
 

@@ -146,13 +146,14 @@ def image_values(
     images: Mapping[str, Images], targets: Targets, metrics: tuple[str, ...] = IMAGE_METRICS
 ) -> dict[str, dict[str, Floats]]:
     """Image metrics of every predictor on every pair, block by block: {predictor: {metric: [P]}}."""
-    values: dict[str, dict[str, Floats]] = {}
-    for who, found in images.items():
-        parts = [
-            score_images(metrics, found[targets.row[pairs]], targets.images[pairs]) for pairs in blocks(targets.images)
-        ]
-        values[who] = {name: torch.cat([part[name] for part in parts]).numpy() for name in parts[0]}
-    return values
+    parts: dict[str, list[dict[str, Tensor]]] = {who: [] for who in images}
+    for pairs in blocks(targets.images):
+        wanted = targets.images[pairs]
+        for who, found in images.items():
+            parts[who].append(score_images(metrics, found[targets.row[pairs]], wanted))
+    return {
+        who: {name: torch.cat([part[name] for part in own]).numpy() for name in own[0]} for who, own in parts.items()
+    }
 
 
 def recognised_values(
