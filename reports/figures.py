@@ -285,7 +285,9 @@ def scatter(
         )
     bottom = top + height
     for x in sorted({min(xs), max(xs)}):
-        parts.append(_text(px(x), bottom + 17, x_fmt(x)))
+        # Centred below a point at the right, a long number would run out of a narrow page.
+        place = (right, "end") if px(x) > 90 else (px(x), "middle")
+        parts.append(_text(place[0], bottom + 17, x_fmt(x), place[1]))
     parts.append(_text(right, bottom + 35, x_label + (" (log scale)" if log else ""), "end", "label faint"))
     said = "; ".join(f"{i}, {p.label}: {x_fmt(p.x)}, {fmt(p.y)}" for i, p in enumerate(points, 1))
     return _svg(title, f"{y_label} over {x_label}. {said}.", "".join(parts), int(bottom + 42), "scatter")

@@ -21,7 +21,7 @@ KINDS = {
 
 
 def format_number(value: float | None, kind: str = "plain", *, sign: bool = False) -> str:
-    """Text of a number; kind: dB (2 decimals), mse (1), unit (3), share (per cent, 1), plain (4 digits).
+    """Text of a number; kind: dB (2 decimals), mse (1), unit (3), share (per cent, 1), id, plain (4 digits).
 
     >>> format_number(12.734, "dB"), format_number(0.1324, "share"), format_number(-0.5, "dB", sign=True)
     ('12.73', '13.2 %', '−0.50')
@@ -33,6 +33,8 @@ def format_number(value: float | None, kind: str = "plain", *, sign: bool = Fals
     plus = "+" if sign else ""
     if kind == "share":
         text = f"{100 * value:{plus}.1f} %"
+    elif kind == "id":
+        text = str(value)
     elif kind in ("dB", "mse", "unit"):
         text = f"{value:{plus},.{ {'dB': 2, 'mse': 1, 'unit': 3}[kind] }f}"
     elif isinstance(value, int) or (value == int(value) and abs(value) < 1e15):

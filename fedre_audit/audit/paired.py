@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fedre_audit.audit.intervals import MIN_CLIENTS, group_means, t_interval
+from fedre_audit.audit.intervals import MIN_CLIENTS, Floats, Ints, group_means, t_interval
+from fedre_audit.audit.metrics import sign_of
+from fedre_audit.audit.scoring import ATTACK, PairScores
 
 
 def client_values(path: Path, attack: str, target: str, metric: str, form: str, stream: int = 1) -> dict[int, float]:
@@ -23,11 +25,22 @@ def client_values(path: Path, attack: str, target: str, metric: str, form: str, 
     table = np.array([entry for entry in found if np.isfinite(entry[2])], dtype=np.float64).reshape(-1, 3)
     if len(table) == 0:
         return {}
-    rows = table[:, 1].astype(np.int64)
-    means, _ = group_means(table[:, 2], rows)
-    clients = table[np.unique(rows, return_index=True)[1], 0].astype(np.int64)
-    by_client, client_ids = group_means(means, clients)
-    return dict(zip(client_ids.tolist(), by_client.tolist(), strict=True))
+    return by_client(table[:, 2], table[:, 1].astype(np.int64), table[:, 0].astype(np.int64))
+
+
+def gains_by_client(table: PairScores, metric: str, floor: str) -> dict[int, float]:
+    """Mean gain over a floor per client: images within a row, then rows in a client. Positive leaks more."""
+    gain = sign_of(metric) * (table.values[ATTACK][metric] - table.values[floor][metric])
+    kept = np.isfinite(gain)
+    return by_client(gain[kept], table.row[kept], table.client[kept]) if kept.any() else {}
+
+
+def by_client(values: Floats, rows: Ints, clients: Ints) -> dict[int, float]:
+    """Mean per client of the means of its upload rows. values, rows, clients: [P], a row is of one client."""
+    means, _ = group_means(values, rows)
+    of_row = clients[np.unique(rows, return_index=True)[1]]
+    found, ids = group_means(means, of_row)
+    return dict(zip(ids.tolist(), found.tolist(), strict=True))
 
 
 def difference(mine: dict[int, float], other: dict[int, float]) -> tuple[float | None, list[float] | None, int]:

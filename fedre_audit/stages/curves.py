@@ -82,14 +82,19 @@ def parts_of(case: Case, point: Point, valid: bool) -> Iterator[Part]:
             yield Part(point, "retrieval_top1", case.form, case.trusted, valid, meta, picks, sizes)
 
 
-def rows_of_parts(parts: list[Part], whole: list[dict[str, Any]], auxiliary: int) -> list[dict[str, Any]]:
-    """Rows of every point. whole: the rows of the whole budget, whose `reason` says where a curve still rises."""
+def groups_of(parts: list[Part]) -> dict[tuple[str, Point, str], list[Part]]:
+    """Parts of every client by form, point and metric; of streams, those validated if there are any."""
     groups: dict[tuple[str, Point, str], list[Part]] = {}
     trusted = {(part.form, part.metric) for part in parts if part.trusted}
     for part in parts:
         if part.trusted or (part.form, part.metric) not in trusted:
             groups.setdefault((part.form, part.point, part.metric), []).append(part)
-    rows = [row for group in groups.values() for row in rows_of_point(group, auxiliary)]
+    return groups
+
+
+def rows_of_parts(parts: list[Part], whole: list[dict[str, Any]], auxiliary: int) -> list[dict[str, Any]]:
+    """Rows of every point. whole: the rows of the whole budget, whose `reason` says where a curve still rises."""
+    rows = [row for group in groups_of(parts).values() for row in rows_of_point(group, auxiliary)]
     for row in whole:
         if row["attack"] == FOLLOWED and row["target"] == "members" and row["metric"] in TOLERANCES:
             for axis in WORDS:

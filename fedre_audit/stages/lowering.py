@@ -7,10 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fedre_audit.audit.metrics import sign_of
-from fedre_audit.audit.paired import difference
+from fedre_audit.audit.paired import difference, gains_by_client
+from fedre_audit.audit.rows import FormAttack
+from fedre_audit.audit.scoring import ATTACK, PairScores, join, slices
+from fedre_audit.stages.curves import Part, groups_of
 
 Row = Mapping[str, Any]
 Values = dict[int, float]
+ValuesOf = Callable[[Row], Values]
 WATCHED = ("psnr", "retrieval_top1")
 OVER_FLOOR = {"psnr": "dB over guessing", "retrieval_top1": "above chance"}
 TINY = {"n1": "of 1 image", "n2-5": "of 2–5 images"}
@@ -32,11 +36,8 @@ def source(row: Row) -> str:
     return f"{row['attack']}, " + ("one round" if row["stream"] == 1 else f"{row['stream']} rounds unmixed")
 
 
-def fewer_rounds(rows: Sequence[Row], form: str) -> list[dict[str, Any]]:
-    """The leak of shorter streams beside that of the whole stream: points of the curve over rounds, most rounds first.
-
-    The same clients and images; without an interval, which the points of a curve do not share.
-    """
+def fewer_rounds(rows: Sequence[Row], form: str, gains: ValuesOf) -> list[dict[str, Any]]:
+    """The leak of shorter streams beside that of the whole stream, most rounds first."""
     found = []
     for metric in WATCHED:
         overall = [row for row in rows if counts(row, form, metric) and row["slice"] == "all"]
@@ -45,16 +46,15 @@ def fewer_rounds(rows: Sequence[Row], form: str) -> list[dict[str, Any]]:
             for whole in overall:
                 if "curve" not in whole and whole["attack"] == point["attack"] and whole["stream"] > point["stream"]:
                     change = f"Upload in {point['stream']} rounds instead of {whole['stream']}"
-                    found.append(entry(change, metric, whole["unit"], whole["value"], point["value"],
-                                       note=f"{whole['attack']} on the unmixed stream; the same images"))  # fmt: skip
-    return found
+                    note = f"{whole['attack']} on the unmixed stream; the same images"
+                    found.append(paired(change, metric, OVER_FLOOR[metric], gains(whole), gains(point), note))
+    return [one for one in found if one is not None]
 
 
-def without_tiny_classes(rows: Sequence[Row], form: str) -> list[dict[str, Any]]:
-    """The leak of images of tiny classes beside that of classes of 20 images or more, each over its own floor.
+def without_tiny_classes(rows: Sequence[Row], form: str, gains: ValuesOf) -> list[dict[str, Any]]:
+    """The leak of images of tiny classes beside that of classes of 20 images or more of the same clients.
 
-    Of attackers and streams the one that gains most on the tiny classes. The two are of other images, so their
-    difference is not paired and has no interval.
+    Of attackers and streams the one that gains most on the tiny classes.
     """
     found = []
     for metric in WATCHED:
@@ -69,18 +69,41 @@ def without_tiny_classes(rows: Sequence[Row], form: str) -> list[dict[str, Any]]
             if tiny:
                 worst = max(tiny, key=lambda row: row["gain"]["best"]["value"])
                 left = large[worst["attack"], worst["stream"]]
-                remade = "" if form != "entangled" else "; mixtures were not made anew without them"
-                found.append(entry(
-                    f"Leave out classes {words}: what classes of 20 or more leak instead", metric,
-                    OVER_FLOOR[metric], worst["gain"]["best"]["value"], left["gain"]["best"]["value"],
-                    note=f"{source(worst)}; other images, so not paired, and intervals stand by size of class{remade}",
-                ))  # fmt: skip
-    return found
+                remade = "; mixtures were not made anew without them" if form == "entangled" else ""
+                note = f"what classes of 20 images or more leak instead; {source(worst)}{remade}"
+                change = f"Leave out classes {words}"
+                found.append(paired(change, metric, OVER_FLOOR[metric], gains(worst), gains(left), note))
+    return [one for one in found if one is not None]
 
 
-def of_run(rows: Sequence[Row], form: str) -> list[dict[str, Any]]:
-    """Entries of `lowering` in scores.json, from the rows of one audit."""
-    return [*fewer_rounds(rows, form), *without_tiny_classes(rows, form)]
+def gains_of(tables: Sequence[FormAttack], parts: list[Part]) -> ValuesOf:
+    """Finds what is behind a row: client -> mean gain over the row's best floor. parts: of the curves."""
+    groups = groups_of(parts)
+
+    def table_of(row: Row) -> PairScores:
+        if "curve" in row:
+            own = next(
+                group for (form, point, metric), group in groups.items()
+                if (form, point.axis, metric, group[0].meta["stream"])
+                == (row["form"], row["curve"], row["metric"], row["stream"])
+            )  # fmt: skip
+            return join([part.table for part in own])
+        return next(
+            scored.table for scored in tables
+            if all(getattr(scored, key) == row[key] for key in ("form", "attack", "stream", "target"))
+            and row["metric"] in scored.table.values[ATTACK]
+        )  # fmt: skip
+
+    return lambda row: gains_by_client(slices(table_of(row))[row["slice"]], row["metric"], row["best_floor"])
+
+
+def of_run(rows: Sequence[Row], form: str, gains: ValuesOf) -> list[dict[str, Any]]:
+    """Entries of `lowering` in scores.json, from the rows of one audit, by metric. gains: see gains_of.
+
+    All numbers are gains over the best floor, means over the clients that have both sides.
+    """
+    found = [*fewer_rounds(rows, form, gains), *without_tiny_classes(rows, form, gains)]
+    return sorted(found, key=lambda one: WATCHED.index(one["metric"]))
 
 
 def strongest(rows: Sequence[Row], form: str, metric: str) -> Row | None:
@@ -106,35 +129,41 @@ def of_comparison(
 ) -> list[dict[str, Any]]:
     """Entries of `lowering` in compare.json: every other arm as a change of the reference arm, least leak first.
 
-    Each arm by its own strongest attacker. values_of: client -> mean value behind a row of an arm; all numbers are
-    means over the clients that both arms have, so that the difference is that of the two.
+    Each arm by its own strongest attacker; an arm that was not assessed supports no statement and is left out.
+    values_of: client -> mean value behind a row of an arm. All numbers are means over the clients that both arms have.
     """
+    assessed = {arm["name"]: arm for arm in arms if arm["verdict"]["level"] != "NOT_ASSESSED"}
+    base = assessed.pop(reference, None)
     found: list[dict[str, Any]] = []
-    base = next(arm for arm in arms if arm["name"] == reference)
-    for metric in WATCHED:
-        before = strongest(base["rows"], base["form"], metric)
-        if before is None:
+    for metric in WATCHED if base else ():
+        before = strongest(base["rows"], base["form"], metric) if base else None
+        if base is None or before is None:
             continue
-        own, changes = values_of(base, before), []
-        for arm in arms:
-            after = strongest(arm["rows"], arm["form"], metric) if arm is not base else None
-            if after is None:
-                continue
-            theirs = values_of(arm, after)
-            apart, interval, clients = difference(theirs, own)
-            if apart is None:
-                continue
-            mean = sum(own[client] for client in own.keys() & theirs.keys()) / clients
-            note = f"{source(after)}, against {source(before)}; {clients} clients"
-            changes.append(entry(words_for(arm["name"]), metric, after["unit"], mean, mean + apart, interval, note))
-        found += sorted(changes, key=lambda change: sign_of(metric) * change["difference"])
+        changes, own = [], values_of(base, before)
+        for arm in assessed.values():
+            after = strongest(arm["rows"], arm["form"], metric)
+            if after is not None:
+                note = f"{source(after)}, against {source(before)}"
+                unit = after["unit"]
+                changes.append(paired(words_for(arm["name"]), metric, unit, own, values_of(arm, after), note))
+        told = [change for change in changes if change is not None]
+        found += sorted(told, key=lambda change: sign_of(metric) * change["difference"])
     return found
 
 
-def entry(
-    change: str, metric: str, unit: str, before: float, value: float, ci95: list[float] | None = None, note: str = ""
-) -> dict[str, Any]:
-    """One entry: the leak as it is (`before`), the leak under the change, and their difference."""
-    leaks = "higher" if sign_of(metric) > 0 else "lower"
-    return {"change": change, "metric": metric, "unit": unit, "before": before, "value": value,
-            "difference": value - before, "ci95": ci95, "more_leakage": leaks, "note": note or None}  # fmt: skip
+def paired(change: str, metric: str, unit: str, before: Values, after: Values, note: str) -> dict[str, Any] | None:
+    """One entry, paired by client: the leak as it is, under the change, and the difference; None without a client.
+
+    >>> entry = paired("Less", "psnr", "dB", {0: 3.0, 1: 5.0}, {1: 4.0, 2: 9.0}, "ridge")
+    >>> entry["before"], entry["value"], entry["difference"], entry["ci95"], entry["note"]
+    (5.0, 4.0, -1.0, None, 'ridge; 1 client')
+    """
+    apart, interval, clients = difference(after, before)
+    if apart is None:
+        return None
+    mean = sum(before[client] for client in before.keys() & after.keys()) / clients
+    return {
+        "change": change, "metric": metric, "unit": unit, "before": mean, "value": mean + apart, "difference": apart,
+        "ci95": interval, "more_leakage": "higher" if sign_of(metric) > 0 else "lower",
+        "note": f"{note}; {clients} client{'s' if clients > 1 else ''}",
+    }  # fmt: skip

@@ -323,7 +323,7 @@ def score(
         "exposure": exposure(max(declared_tables, key=lambda t: t.stream)) if declared_tables else [],
         "exposed_samples": most_exposed_samples(tables, declared_tables, rows),
         "distributions": [spread for spread in spreads if spread is not None],
-        "lowering": lowering.of_run(rows, config.form),
+        "lowering": lowering.of_run(rows, config.form, lowering.gains_of(tables, points)),
         "competence": checks,
     }  # fmt: skip
     scores["verdict"] = verdict(scores)

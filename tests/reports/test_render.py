@@ -244,7 +244,7 @@ def test_what_would_lower_the_leak_is_shown_as_measured_or_said_not_to_be(tmp_pa
     assert ("/lowering/0/difference", "-1.33", "−1.33") in shown.numbers
     assert "No change was measured" not in shown.text
     assert shown.text.count("✓ leaks less") == 1
-    assert shown.text.count("≈ not told apart from chance") == 1
+    assert shown.text.count("≈ not told from chance") == 1
 
 
 def test_recovered_prototypes_stand_beside_the_true_ones(tmp_path: Path) -> None:
