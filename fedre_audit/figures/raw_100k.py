@@ -34,8 +34,8 @@ from fedre_audit.stages.prepare import Prepared
 from fedre_audit.stages.tables import Tables, cases
 from knowledge_forms.base import FORMS
 
-SIZES = (25_000, 100_000)
-AUXILIARY, EVALUATION, CLASSES, WIDTH, SHAPE = 2_000, 500, 20, 512, (3, 32, 32)
+SIZES = (10_000, 100_000)
+AUXILIARY, EVALUATION, CLASSES, WIDTH, SHAPE = 2_000, 500, 100, 512, (3, 32, 32)
 STEPS = ("write", "attack", "score")
 PIXELS = 3 * 32 * 32
 
@@ -124,7 +124,7 @@ def one_step(step: str, folder: str, private: int) -> dict[str, Any]:
 
 
 def measure() -> dict[str, Any]:
-    """Every step at a quarter of the images and at all of them."""
+    """Every step at a tenth of the images and at all of them."""
     values: dict[str, Any] = {"classes": CLASSES, "public_images": AUXILIARY}
     for private in SIZES:
         images, upload = private * PIXELS / 1e6, private * WIDTH * 4 / 1e6

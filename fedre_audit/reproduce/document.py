@@ -90,7 +90,7 @@ def sweep_section(stored: dict[str, Any]) -> list[str]:
     lines += [entry_line(e, [str(e[key]) for key in ("steps", "lr", "tv", "start")]) for e in grid]
     lines += [
         "", "One thing changed, the rest as in the reference (200 steps of 0.1, prior 0.15, noise start, last round of "
-        "100, scored against all members):", "", f"| change | {figures}", "|---|---:|---:|---:|---:|---:|",
+        f"{ROUNDS}, scored against all members):", "", f"| change | {figures}", "|---|---:|---:|---:|---:|---:|",
     ]  # fmt: skip
     lines += [entry_line(entry, [name]) for name, entry in changes(tried)]
     lines += ["", "By architecture (PSNR, dB), trained together in one federation:", "",
