@@ -126,13 +126,15 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     training = (config.rounds or 0) * per_round * (config.local_epochs + 0.35)
     # Attackers train on the public images: their declared seconds are of a quick audit's small ones.
     pixels = len(prepared.auxiliary.images) * math.prod(shape) / (2500 * 28 * 28)
-    attacking = sum(SECONDS_PER_CLIENT[attack.cost] for attack in attacks.values()) * clients * max(1.0, pixels)
+    # A decoder is trained once for all arms; the others spend their time on the uploads of each.
+    spent = [SECONDS_PER_CLIENT[cls.cost] * (1 if name == "decoder" else arms) for name, cls in attacks.items()]
+    attacking = sum(spent) * clients * max(1.0, pixels)
     private, public = len(prepared.split.private), len(prepared.auxiliary.images)
     scoring = 5e-3 * private * len(attacks)
     shared = min(forkable(config.workers, config.threads), clients)  # processes that share the clients
     stages = {
         "train and record": training / shared,
-        "attack": attacking * arms / shared,
+        "attack": attacking / shared,
         "score and report": (scoring / shared + 4.0) * arms,
     }
     return Plan(

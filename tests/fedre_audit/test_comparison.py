@@ -15,6 +15,7 @@ from fedre_audit.cli import main
 from fedre_audit.comparison import arms_of, compare, make_lowering
 from fedre_audit.config import AuditConfig
 from fedre_audit.federation.view import read_view
+from fedre_audit.plan import make_plan
 from fedre_audit.stages import score
 from knowledge_forms.class_means import class_means
 from knowledge_forms.errors import AuditError
@@ -88,6 +89,14 @@ def test_what_is_the_same_in_every_arm_is_made_once(tmp_path, monkeypatch):
     assert made["train_evaluator"] == made["achievable"] == 1
     planted = 4  # fits of the competence checks, made for entangled (with unmixing) and for the other arms
     assert made["_fit"] == 4 * (1 + 2) + 2 * planted  # clients, with all public images and with two shares of them
+
+
+def test_the_plan_knows_that_a_decoder_is_trained_once_for_all_arms():
+    def seconds(attacks, arms):
+        return make_plan(AuditConfig(**OPTIONS | {"attacks": attacks}), arms=arms).stages["attack"]
+
+    assert seconds(["decoder"], 9) == seconds(["decoder"], 1)
+    assert seconds(["ridge"], 9) == pytest.approx(9 * seconds(["ridge"], 1))
 
 
 def test_differences_are_paired_by_client(compared):
