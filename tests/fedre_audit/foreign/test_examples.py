@@ -50,6 +50,11 @@ def test_every_command_and_option_of_the_page_exists():
     page = (ROOT / "docs" / "uploads.md").read_text()
     commands = set(re.findall(r"`audit ([a-z]+) ", page))
     assert commands == {"check", "import", "export"} <= set(COMMANDS)
-    options = {word.replace("-", "_") for word in re.findall(r"`--([a-z-]+)", page)} - {"dry_run", "out", "json", "fail_on"}
+    options = {word.replace("-", "_") for word in re.findall(r"`--([a-z-]+)", page)} - {
+        "dry_run",
+        "out",
+        "json",
+        "fail_on",
+    }
     assert options == {"uploads", "auxiliary", "truth", "encoder", "weights"} & options
     assert options <= {field.name for field in fields(ForeignConfig)}
