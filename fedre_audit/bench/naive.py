@@ -1,8 +1,9 @@
 """The naive reference: a federation as the public code of FedRE and HtFLlib runs it, for comparison only.
 
-Samples are a Python list of float tensors behind a DataLoader; prototypes grow sample by sample in lists by class;
-every method of a client first reads its model from disk and writes it back; NCHW, float32, one client after the
-other, one thread. Safetensors stand in for pickled modules, which makes the reference a little faster.
+Samples are a Python list of float tensors behind a DataLoader, unshuffled and without the last, smaller batch, for
+training and for prototypes; prototypes grow sample by sample in lists by class; every method of a client first reads
+its model from disk and writes it back; NCHW, float32, one client after the other, one thread. Safetensors stand in
+for pickled modules, which makes the reference a little faster.
 """
 
 from collections import defaultdict
@@ -23,8 +24,8 @@ from fedre_audit.models.single_position import as_convolutions
 Samples = list[tuple[Tensor, int]]
 
 
-def _loader(samples: Samples, batch_size: int, shuffle: bool = False) -> "DataLoader[Any]":
-    return DataLoader(cast("Dataset[Any]", samples), batch_size, shuffle=shuffle)
+def _loader(samples: Samples, batch_size: int, drop_last: bool = False) -> "DataLoader[Any]":
+    return DataLoader(cast("Dataset[Any]", samples), batch_size, drop_last=drop_last)
 
 
 class NaiveClient:
@@ -64,7 +65,7 @@ class NaiveClient:
         """One epoch of SGD."""
         model = self._load().train()
         optimiser = torch.optim.SGD(model.parameters(), lr=self.lr)
-        for x, y in _loader(self.train_data, self.batch_size, shuffle=True):
+        for x, y in _loader(self.train_data, self.batch_size, drop_last=True):
             loss = F.cross_entropy(model(x), y)
             optimiser.zero_grad()
             loss.backward()
@@ -76,7 +77,7 @@ class NaiveClient:
         model = self._load().eval()
         gathered: dict[int, list[Tensor]] = defaultdict(list)
         with torch.no_grad():
-            for x, y in _loader(self.train_data, self.batch_size):
+            for x, y in _loader(self.train_data, self.batch_size, drop_last=True):
                 representations = model.represent(x)
                 for i, label in enumerate(y):
                     gathered[label.item()].append(representations[i, :].detach().data)

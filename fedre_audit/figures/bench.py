@@ -11,7 +11,10 @@ SOURCES = (
     "fedre_audit/bench/measure.py",
     "fedre_audit/federation/client.py",
     "fedre_audit/federation/local.py",
+    "fedre_audit/models/single_position.py",
     "fedre_audit/workers.py",
+    "fedre_audit/bench/attacks.py",
+    "attacks/decoder.py",
 )
 
 

@@ -17,7 +17,7 @@ from attacks.base import Attack
 from attacks.floors import permuted_view
 from attacks.knowledge import Q3
 from fedre_audit.audit.scoring import ATTACK, PERMUTED
-from fedre_audit.pictures import TOGETHER, Images, Stored, answer, at_once, take_rows
+from fedre_audit.pictures import TOGETHER, Images, Stored, answer, at_once, return_memory, take_rows
 from knowledge_forms.base import ServerView
 from knowledge_forms.store import read_tensors, write_bytes, write_tensors
 
@@ -33,6 +33,8 @@ def write_answers(path: Path, attack: Attack, view: ServerView, knowledge: Q3, r
     null = permuted_view(shown, knowledge)
     count = len(shown.latest.representation)
     parts = torch.arange(count).split(count if attack.name in TOGETHER else at_once(knowledge.images.shape))
+    if len(parts) > 1:
+        return_memory()
     decoded_by: Counter[str] = Counter()
     for part in reversed(range(len(parts))):
         found = answer(attack, shown, parts[part])

@@ -30,7 +30,8 @@ def naive(tmp_path):
 def test_the_naive_upload_is_the_weighted_mean_of_the_true_prototypes(naive):
     federation, models, data = naive
     mixed, weights = federation.clients[1].entangle()
-    means, counts = class_means(represent_all(models[1], data[1].images), data[1].labels, CLASSES)
+    own = data[1].whole_batches(8)  # the public code's loader leaves the tail out
+    means, counts = class_means(represent_all(models[1], own.images), own.labels, CLASSES)
     assert sorted(weights) == counts.nonzero().flatten().tolist()
     assert sum(weights.values()) == pytest.approx(1)
     expected = sum(weight * means[label] for label, weight in weights.items())
