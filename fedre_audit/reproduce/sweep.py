@@ -25,7 +25,10 @@ FULL: dict[str, Any] = {"preset": "full"}
 REFERENCE = Setting(200, 0.1, 0.15)
 """What the changes of one thing at a time start from; chosen before the grid was measured."""
 GRID = (
-    *(Setting(200, lr, tv) for lr, tv in itertools.product((0.05, 0.1, 0.2, 0.3), (0.0, 0.1, 0.15, 0.2, 0.3))),
+    *(
+        Setting(200, lr, tv)
+        for lr, tv in itertools.product((0.05, 0.1, 0.2, 0.3), (0.0, 0.1, 0.15, 0.2, 0.3, 0.35, 0.4))
+    ),
     *(Setting(steps, 0.1, tv) for steps, tv in itertools.product((100, 300), (0.1, 0.15))),
     Setting(200, 0.1, 0.15, start="normal"),
     Setting(200, 0.1, 0.15, target="nearest"),
