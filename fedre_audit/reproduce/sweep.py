@@ -30,6 +30,7 @@ GRID = (
         for lr, tv in itertools.product((0.05, 0.1, 0.2, 0.3), (0.0, 0.1, 0.15, 0.2, 0.3, 0.35, 0.4))
     ),
     *(Setting(steps, 0.1, tv) for steps, tv in itertools.product((100, 300), (0.1, 0.15))),
+    *(Setting(200, 0.2, tv, start="normal") for tv in (0.3, 0.35)),
     Setting(200, 0.1, 0.15, start="normal"),
     Setting(200, 0.1, 0.15, target="nearest"),
     Setting(200, 0.1, 0.15, target="mixture"),
