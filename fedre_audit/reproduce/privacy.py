@@ -22,7 +22,7 @@ from fedre_audit.reproduce.pixel_attack import FORMS_IN_ORDER, PUBLISHED, Scored
 from fedre_audit.reproduce.sweep import ARMS, plain_grid, settings_of, sweep
 from fedre_audit.stages.prepare import prepare
 
-STORED = Setting(steps=200, lr=0.1, tv=0.15)
+STORED = Setting(steps=200, lr=0.2, tv=0.35, start="normal")
 """Chosen by the sweep on seed 0; a test holds it equal to the nearest of results/privacy_sweep.json."""
 PER_CLIENT = {"small": 6, "full": 50}
 OTHER_SEEDS = 3
