@@ -4,8 +4,10 @@ A row that is not validated does not count: neither as the leak before a change 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any
 
+from fedre_audit.audit.intervals import MIN_CLIENTS
 from fedre_audit.audit.metrics import sign_of
 from fedre_audit.audit.paired import difference, gains_by_client
 from fedre_audit.audit.rows import FormAttack
@@ -107,9 +109,17 @@ def of_run(rows: Sequence[Row], form: str, gains: ValuesOf) -> list[dict[str, An
 
 
 def strongest(rows: Sequence[Row], form: str, metric: str) -> Row | None:
-    """Of validated rows over all classes the one that leaks most, over attackers and streams; None without any."""
+    """Of validated rows over all classes the one that gains most on guessing, over attackers and streams, or None.
+
+    Rows of enough clients for an interval go first: a stream validated for one client says nothing of the others.
+    """
     own = [row for row in rows if counts(row, form, metric) and row["slice"] == "all" and "curve" not in row]
-    return max(own, key=lambda row: sign_of(metric) * row["value"], default=None)
+
+    def leak(row: Row) -> tuple[bool, float, float]:
+        gain = row["gain"]["best"]["value"]
+        return row["n_clusters"] >= MIN_CLIENTS, -inf if gain is None else gain, sign_of(metric) * row["value"]
+
+    return max(own, key=leak, default=None)
 
 
 def words_for(arm: str) -> str:

@@ -8,13 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from fedre_audit.audit.competence import apply_competence, competence
 from fedre_audit.audit.declare import FEWEST_ROWS, declared_attacks, is_declared
 from fedre_audit.audit.disclosures import collapse_flags, disclosures, flags
 from fedre_audit.audit.evaluator import train_evaluator
-from fedre_audit.audit.exposure import distribution, exposed_samples, exposure
+from fedre_audit.audit.exposure import SAMPLES, distribution, exposed_samples, exposure
+from fedre_audit.audit.intervals import MIN_CLIENTS
 from fedre_audit.audit.recovery import relative_error
 from fedre_audit.audit.rows import FormAttack, fill_ceilings, make_row, top_row
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, SLICES, slices
@@ -152,8 +154,16 @@ def rows_of(scored: FormAttack, declaration: dict[str, Any], auxiliary_images: i
     return rows
 
 
+def reach(scored: FormAttack) -> tuple[bool, int]:
+    """Which table says most about who is exposed: of enough clients, then of the longest stream."""
+    return len(np.unique(scored.table.client)) >= MIN_CLIENTS, scored.stream
+
+
 def most_exposed_samples(tables: list[FormAttack], declared: list[FormAttack], rows: Any) -> list[dict[str, Any]]:
-    """Single images by gain, of the longest declared stream whose row is validated; none where none is."""
+    """Single images by gain over declared attackers and streams whose row is validated; none where none is.
+
+    Each image once, by whoever gains most on it: a stream may be validated for few clients, and show less than a round.
+    """
 
     def key(scored: FormAttack) -> tuple[Any, ...]:
         return scored.form, scored.attack, scored.stream, scored.trusted
@@ -163,12 +173,13 @@ def most_exposed_samples(tables: list[FormAttack], declared: list[FormAttack], r
         if (row["target"], row["slice"], row["metric"], row["status"]) == ("members", "all", "psnr", "ok")
         and "curve" not in row
     }  # fmt: skip
+    found: dict[tuple[int, int], dict[str, Any]] = {}
+    picks = {key(t): t.table for t in tables if "retrieval_top1" in t.table.values[ATTACK]}
     shown = [scored for scored in declared if key(scored)[:3] in valid]
-    if not shown:
-        return []
-    chosen = max(shown, key=lambda scored: scored.stream)
-    picks = [t.table for t in tables if key(t) == key(chosen) and "retrieval_top1" in t.table.values[ATTACK]]
-    return exposed_samples(chosen, picks[0] if picks else None)
+    images = [image for scored in shown for image in exposed_samples(scored, picks.get(key(scored)))]
+    for image in sorted(images, key=lambda image: -image["gain"]):
+        found.setdefault((image["client"], image["sample"]), image)
+    return list(found.values())[:SAMPLES]
 
 
 def write_csv(path: Path, tables: list[FormAttack]) -> None:
@@ -320,7 +331,7 @@ def score(
         "bounds": noise_free_bounds(config.form, rows, once(kept, "linear", lambda: achievable(parts[0][0], images))),
         "flags": [f | {"client": at + f["client"]} for (one, _), at in zip(parts, offsets, strict=True)
                   for f in [*flags(read_truth(one.path, config.form)), *collapse_flags(read_history(one.path))]],
-        "exposure": exposure(max(declared_tables, key=lambda t: t.stream)) if declared_tables else [],
+        "exposure": exposure(max(declared_tables, key=reach)) if declared_tables else [],
         "exposed_samples": most_exposed_samples(tables, declared_tables, rows),
         "distributions": [spread for spread in spreads if spread is not None],
         "lowering": lowering.of_run(rows, config.form, lowering.gains_of(tables, points)),

@@ -137,3 +137,21 @@ def test_an_arm_that_was_not_assessed_supports_no_statement(which):
     assert len(of_comparison(arms, "entangled:RAP", lambda one, found: {0: 1.0})) == 1
     arms[which]["verdict"] = {"level": "NOT_ASSESSED"}
     assert of_comparison(arms, "entangled:RAP", lambda one, found: {0: 1.0}) == []
+
+
+def test_a_stream_of_one_client_does_not_speak_for_all():
+    lucky = stream(20.0, 60, n_clusters=1)
+    arms = [arm("raw", row("raw", "ridge", 19.0)), arm("entangled:RAP", stream(13.0, 1), lucky)]
+    values = {1: dict.fromkeys(range(5), 13.0), 60: {0: 20.0}}
+    (entry,) = of_comparison(arms, "entangled:RAP", lambda one, found: values[found["stream"]])
+    assert (entry["before"], entry["note"]) == (13.0, "ridge, one round, against ridge, one round; 5 clients")
+    arms[1]["rows"] = [lucky]
+    (entry,) = of_comparison(arms, "entangled:RAP", lambda one, found: values[found["stream"]])
+    assert entry["before"] == 20.0
+
+
+def test_the_strongest_attacker_gains_most_on_guessing_of_its_own_images():
+    easy = stream(16.0, 60, floor=15.0)
+    arms = [arm("raw", row("raw", "ridge", 19.0)), arm("entangled:RAP", stream(14.0, 1, floor=10.0), easy)]
+    (entry,) = of_comparison(arms, "entangled:RAP", lambda one, found: {0: found["value"]})
+    assert entry["before"] == 14.0

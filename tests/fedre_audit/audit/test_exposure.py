@@ -6,7 +6,7 @@ import pytest
 from fedre_audit.audit.exposure import SAMPLES, exposed_samples
 from fedre_audit.audit.rows import FormAttack
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, PairScores
-from fedre_audit.stages.score import most_exposed_samples
+from fedre_audit.stages.score import most_exposed_samples, reach
 
 
 def pairs(samples, values, clients=None):
@@ -63,3 +63,15 @@ def test_a_stream_that_was_not_validated_gives_way_to_one_round():
     assert most_exposed_samples([one, whole], [one, whole], rows)[0]["value"] == 15.0
     rows[1]["status"] = "ok"
     assert most_exposed_samples([one, whole], [one, whole], rows)[0]["value"] == 18.0
+
+
+def test_a_stream_of_one_client_does_not_hide_what_one_round_shows_of_the_others():
+    one = scored([1, 2, 3, 4], [15.0, 19.0, 13.0, 13.0], [12.0] * 4, clients=[0, 1, 2, 3])
+    few = scored([1], [16.0], [12.0], clients=[0], stream=60)
+    row = {"form": "raw", "attack": "ridge", "target": "members", "slice": "all", "metric": "psnr", "status": "ok"}
+    found = most_exposed_samples([one, few], [one, few], [row | {"stream": 1}, row | {"stream": 60}])
+    assert [(image["client"], image["gain"]) for image in found] == [(1, 7.0), (0, 4.0), (2, 1.0), (3, 1.0)]
+    assert [image["attack"] for image in found[:2]] == ["ridge", "ridge, 60 rounds"]
+    assert max([one, few], key=reach) is one
+    whole = scored([1, 2, 3, 4], [16.0] * 4, [12.0] * 4, clients=[0, 1, 2, 3], stream=60)
+    assert max([one, whole], key=reach) is whole
