@@ -96,15 +96,19 @@ class Workers:
     def __enter__(self) -> Self:
         if len(self._parts) > 1:
             context = mp.get_context("fork")
-            with interrupt_held():
-                for _ in self._parts:
-                    ours, theirs = context.Pipe()
-                    self._pipes.append(ours)
-                    arguments = (self._handle, theirs, list(self._pipes), os.getpid())
-                    process = context.Process(target=_serve, args=arguments, daemon=True)
-                    process.start()
-                    theirs.close()
-                    self._processes.append(process)
+            try:
+                with interrupt_held():
+                    for _ in self._parts:
+                        ours, theirs = context.Pipe()
+                        self._pipes.append(ours)
+                        arguments = (self._handle, theirs, list(self._pipes), os.getpid())
+                        process = context.Process(target=_serve, args=arguments, daemon=True)
+                        process.start()
+                        theirs.close()
+                        self._processes.append(process)
+            except KeyboardInterrupt:
+                self.__exit__(None, None, None)
+                raise
         return self
 
     def __exit__(

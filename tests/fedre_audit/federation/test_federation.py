@@ -256,7 +256,7 @@ def test_fedre_traffic_at_a_hundred_classes(tmp_path, monkeypatch):
         client_data=[own] * 10,
         system=SYSTEMS["fedre"](),
         form=form,
-        config=AuditConfig(rounds=1, device="cpu"),
+        config=AuditConfig(rounds=1, device="cpu", lr=0.06),
         recorder=Recorder(run_dir=tmp_path, system="fedre", form=form, num_classes=100, feature_width=512, seed=0),
     )
     assert history.rows[0]["traffic"] == {
@@ -282,7 +282,7 @@ def test_width_mismatch_is_found_before_anything_is_written(tmp_path):
             client_data=ALL[:2],
             system=SYSTEMS["fedre"](),
             form=form,
-            config=AuditConfig(rounds=1, device="cpu"),
+            config=AuditConfig(rounds=1, device="cpu", lr=0.06),
             recorder=Recorder(
                 run_dir=tmp_path, system="fedre", form=form, num_classes=CLASSES, feature_width=WIDTH, seed=0
             ),
