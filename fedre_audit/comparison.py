@@ -5,7 +5,7 @@ Each form is an ordinary run folder below `arms/`, with its own scores and repor
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -174,6 +174,16 @@ def folders_of(arms: Sequence[str], root: Path) -> dict[str, Path]:
     return {name: root / "arms" / name.replace(":", "-") for name in arms}
 
 
+def compare_command(arms: Mapping[str, AuditConfig]) -> str:
+    """The command that makes a comparison of these arms.
+
+    >>> compare_command(arms_of(AuditConfig(rounds=9, precision="fp32"), ["prototype", "raw"], own_system=False))
+    'audit compare --form prototype --rounds 9 --precision fp32 --forms prototype,raw'
+    """
+    chosen = [] if tuple(arms) == DEFAULT_FORMS else ["--forms", ",".join(arms)]
+    return " ".join([command_line(arms[trainer(list(arms))], "compare"), *chosen])
+
+
 def train_arms(arms: dict[str, AuditConfig], root: Path, *, quiet: bool) -> dict[str, Run]:
     """Train once and record every arm from the same trajectory; what is complete is not trained again."""
     from fedre_audit import pipeline
@@ -185,7 +195,7 @@ def train_arms(arms: dict[str, AuditConfig], root: Path, *, quiet: bool) -> dict
     pipeline.set_up_torch(arms[first])
     prepared = prepare(arms[first], quiet=quiet)
     runs = {name: open_run(path, arms[name]) for name, path in folders_of(list(arms), root).items()}
-    command = command_line(arms[first], "compare")
+    command = compare_command(arms)
     missing = [name for name, run in runs.items() if not run.has(training.DONE)]
     if missing:
         others = [runs[name] for name in missing if name != first]
@@ -246,11 +256,9 @@ def compare(
         runs = run_arms(arms, root, own_system=own_system, quiet=quiet)
         made = [make_arm(name, run, root) for name, run in runs.items()]
         scores = load_scores(runs[trainer(list(arms))].path / "scores.json")
-        chosen = [] if tuple(forms) == DEFAULT_FORMS else ["--forms", ",".join(forms)]
-        words = [command_line(first, "compare"), *chosen]
         comparison = Comparison(
             schema_version=COMPARE_SCHEMA_VERSION,
-            run={**scores["run"], "command": " ".join(words)},
+            run={**scores["run"], "command": compare_command(arms)},
             volatile={
                 "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
                 "seconds": {"this call": round(time.perf_counter() - started, 2)},

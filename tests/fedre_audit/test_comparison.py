@@ -42,6 +42,14 @@ def test_every_arm_is_a_run_of_its_own_on_the_same_clients_and_attackers(compare
     assert truth[2] == ["entangled", "raw"]
 
 
+def test_the_page_of_an_arm_names_the_command_of_the_whole_comparison(compared):
+    command = compared.comparison["run"]["command"]
+    assert command.endswith("--forms raw,prototype,entangled:RAP")
+    for arm in ("raw", "prototype"):
+        scores = json.loads((compared.path / "arms" / arm / "scores.json").read_text())
+        assert scores["run"]["command"] == command
+
+
 def test_all_forms_come_from_one_and_the_same_training(compared):
     views = {name: read_view(compared.path / "arms" / name.replace(":", "-"), name.split(":")[0]) for name in FORMS}
     for raw, prototypes, mixed in zip(*(views[name].uploads for name in FORMS[:3]), strict=True):
