@@ -12,6 +12,7 @@ from torch import Tensor
 from attacks.base import ATTACKS, Attack
 from attacks.knowledge import Q0, Q2
 from knowledge_forms.base import Upload
+from knowledge_forms.errors import AuditError
 
 PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 
@@ -40,11 +41,27 @@ def ridge(source: Tensor, target: Tensor, penalty: float) -> Affine:
     z = source / scale
     source_mean, target_mean = z.mean(0), target.mean(0)
     z = z - source_mean
-    gram = (z.T @ z).double()
-    gram.diagonal().add_(penalty * len(z))
     cross = (z.T @ (target - target_mean)).double()
-    weight = torch.cholesky_solve(cross, torch.linalg.cholesky(gram)).to(target)
+    weight = torch.cholesky_solve(cross, _factor(z, penalty)).to(target)
     return Affine(scale, source_mean, target_mean, weight)
+
+
+def _factor(z: Tensor, penalty: float) -> Tensor:
+    """Cholesky factor of Z'Z + penalty n I in float64.
+
+    Products are taken in float32 for speed. Where a few directions hold nearly all the variance, as in an encoder about
+    to collapse, their rounding can exceed the penalty and leave the matrix indefinite: then they are taken in float64.
+    """
+    for products in (z, z.double()):
+        gram = (products.T @ products).double()
+        gram.diagonal().add_(penalty * len(z))
+        factor, failed = torch.linalg.cholesky_ex(gram)
+        if not failed:
+            return factor
+    raise AuditError(
+        "ridge cannot be fitted: the encoder's representations of the auxiliary images are not finite numbers; "
+        "check the client's weights, or train with a lower --lr"
+    )
 
 
 def choose_penalty(source: Tensor, target: Tensor, penalties: tuple[float, ...] = PENALTIES) -> float:
