@@ -146,7 +146,7 @@ def take_rows(view: ServerView, rows: Tensor | slice) -> ServerView:
     """The view of one client with some rows of its newest upload."""
     upload = view.latest
     count = len(upload.representation)
-    extra = {name: value[rows] if len(value) == count else value for name, value in upload.extra.items()}
+    extra = {name: value[rows] if value.ndim and len(value) == count else value for name, value in upload.extra.items()}
     cut = replace(
         upload, representation=upload.representation[rows], label_encoding=upload.label_encoding[rows], extra=extra
     )

@@ -50,7 +50,8 @@ def gain_row(what: str, parts: Sequence[Pairs], note: str) -> Row | None:
     if len(gain) == 0:
         return None
     found = estimate(gain, row.astype(np.int64), client.astype(np.int64))
-    over = f"{found.clusters} clients of {len(parts)} seeds" if found.unit == "client" else f"{len(gain)} images"
+    rows = len(np.unique(row))
+    over = f"{found.clusters} clients of {len(parts)} seeds" if found.unit == "client" else f"{rows} upload rows"
     return Row(what, "the same uploads", found.value, None, "dB", found.ci95, 0.0, f"interval over {over}; {note}")
 
 

@@ -145,18 +145,19 @@ def reading(rows: Sequence[Row]) -> str:
         single = row.what.endswith(f"published-like attack, {name}") and "minus" not in row.what
         if single and row.difference is not None and abs(row.difference) <= limit:
             close[name].append(row.what.split(",")[0])
-    ordered = [psnr[form].ci95 for form in FORMS_IN_ORDER]
-    disjoint = all(a is not None and b is not None and a[0] > b[1] for a, b in itertools.pairwise(ordered))
+    values, spans = ([row.ours for row in psnr.values()], [row.ci95 for row in psnr.values()])
+    holds = all((a or 0) > (b or 0) for a, b in itertools.pairwise(values))
+    disjoint = all(a is not None and b is not None and a[0] > b[1] for a, b in itertools.pairwise(spans))
+    order = f"holds with {'disjoint' if disjoint else 'overlapping'} intervals" if holds else "does not hold"
     gains = [row for row in rows if "gain over the floor" in row.what and row.ci95 is not None]
     above = [row.what.replace(", gain over the floor", "") for row in gains if row.ci95 and row.ci95[0] > 0]
     not_above = [row.what.replace(", gain over the floor", "") for row in gains if row.ci95 and row.ci95[0] <= 0]
     return (
         f"Within 0.5 dB of the published PSNR: {listed(close['PSNR'])}; within 10 % of the published MSE: "
-        f"{listed(close['MSE'])}. The order raw > prototype > entangled holds with "
-        f"{'disjoint' if disjoint else 'overlapping'} intervals. Below the mean image, which uses no upload at all: "
-        f"{listed(below)}. A figure below that floor is the attacker's own noise: it says that this attack failed on "
-        "that upload, not that the upload hides the images. Attackers shown to work, on the very same uploads, are "
-        f"above the floor with their whole interval on: {'; '.join(above) or 'none'}; not on: "
+        f"{listed(close['MSE'])}. The order raw > prototype > entangled {order}. Below the mean image, which uses no "
+        f"upload at all: {listed(below)}. A figure below that floor is the attacker's own noise: it says that this "
+        "attack failed on that upload, not that the upload hides the images. Attackers shown to work, on the very "
+        f"same uploads, are above the floor with their whole interval on: {'; '.join(above) or 'none'}; not on: "
         f"{'; '.join(not_above) or 'none'}."
     )
 

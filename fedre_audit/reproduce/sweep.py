@@ -61,7 +61,7 @@ def sweep(
     request: Request, plan: dict[tuple[str, int], Sequence[Setting]] | None = None, per_client: int = 3
 ) -> list[dict[str, Any]]:
     """Every setting of every federation on the tuning seed; each is stored when done: an interrupted sweep goes on."""
-    path = request.out / "sweep.json"
+    path = request.out / f"sweep-{request.preset}-seed-{request.seed}-rows-{per_client}.json"
     done: list[dict[str, Any]] = json.loads(path.read_text()) if path.is_file() else []
     for (family, rounds), settings in (PLAN if plan is None else plan).items():
         names = {"family": family, "rounds": rounds}

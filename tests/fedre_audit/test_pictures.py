@@ -14,7 +14,7 @@ from fedre_audit.audit.intervals import Floats
 from fedre_audit.audit.retrieval import retrieve
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, PairScores
 from fedre_audit.cli import main
-from fedre_audit.pictures import Answers, Chosen, Joined, Pixels, Stored, answer, at_once, blocks
+from fedre_audit.pictures import Answers, Chosen, Joined, Pixels, Stored, answer, at_once, blocks, take_rows
 from fedre_audit.stages.answers import copy_answers, read_answers
 from knowledge_forms.base import ServerView, Upload
 from knowledge_forms.store import read_tensors, write_tensors
@@ -163,3 +163,15 @@ def test_ranks_do_not_depend_on_the_size_of_a_block(rows, monkeypatch):
     for who, named in expected.items():
         for metric, column in named.items():
             np.testing.assert_allclose(again[who][metric], column)
+
+
+def test_rows_are_taken_from_what_has_one_value_a_row_and_the_rest_stays():
+    extra = {"scale": torch.tensor(1.5), "noise": torch.arange(3.0), "head": torch.zeros(2, 4)}
+    view = ServerView(
+        "s", "raw", "", 2, 5, (Upload(0, 0, "raw", torch.arange(6.0).view(3, 2), torch.eye(3, 5), extra),)
+    )
+    cut = take_rows(view, torch.tensor([2, 0])).latest
+    assert cut.representation.tolist() == [[4.0, 5.0], [0.0, 1.0]]
+    assert cut.extra["noise"].tolist() == [2.0, 0.0]
+    assert cut.extra["scale"] == 1.5
+    assert cut.extra["head"].shape == (2, 4)

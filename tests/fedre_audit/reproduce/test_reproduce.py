@@ -147,7 +147,9 @@ def test_reading_claims_what_the_rows_show_and_nothing_more():
     assert "Below the mean image, which uses no upload at all: prototype, entangled." in text
     flat = {form: [(1, scored(12.0, 4000.0, 11.67))] for form in PUBLISHED}
     text = reading(published_like(flat, "s"))
-    assert "overlapping intervals" in text
+    assert "entangled does not hold." in text
+    near = {form: [(1, scored(12.0 - 0.01 * i, 4000.0, 11.67))] for i, form in enumerate(PUBLISHED)}
+    assert "holds with overlapping intervals" in reading(published_like(near, "s"))
     assert "no upload at all: none" in text
 
 
