@@ -67,7 +67,7 @@ def competent_rows(seeds: Sequence[Mapping[str, Path]]) -> list[Row]:
     streams = [(folders["entangled"], longest(folders["entangled"], "entangled")) for folders in seeds]
     valid = [(folder, row) for folder, row in streams if row and row["stream"] > 1 and row["status"] == "ok"]
     parts = [pairs_of(folder, "entangled", row["stream"], row["best_floor"]) for folder, row in valid]
-    note = f"unmixing validated on {len(valid)} of {len(seeds)} seeds"
+    note = f"clients whose unmixing was validated, on {len(valid)} of {len(seeds)} seeds"
     for name, keep in (("all classes", tuple(SLICES)), ("classes of at most five images", SMALL_CLASSES)):
         kept = [[pair for pair in own if _slice(pair[3]) in keep] for own in parts]
         what = f"entangled, ridge on the unmixed stream, gain over the floor, {name}"
