@@ -118,8 +118,13 @@ def dispatch(arguments: Sequence[str]) -> int:
 
 
 def one_sentence(error: BaseException) -> str:
-    """The message on one line."""
-    return re.sub(r"\s+", " ", str(error)).strip()
+    """The message on one line, options spelt as on the command line.
+
+    >>> one_sentence(ValueError("too few;\\n  raise --private_images"))
+    'too few; raise --private-images'
+    """
+    text = re.sub(r"\s+", " ", str(error)).strip()
+    return re.sub(r"(?<![\w./-])--[a-z]+(_[a-z]+)+", lambda found: found[0].replace("_", "-"), text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -146,10 +146,9 @@ PRESETS: dict[str, dict[str, Any]] = {
         "curves": ["rounds", "auxiliary"],
     },
 }
-"""full: arXiv 2511.22265, on CIFAR-10 nearly all there is; days of CPU, so meant for CUDA. See `FULL_SIZES`."""
-FULL_SIZES = (45000, 10000, 2500)
-"""Private, auxiliary and evaluation images of preset full; smaller data sets are shared out in this proportion."""
+"""full: arXiv 2511.22265, on CIFAR-10 nearly all there is; days of CPU, so meant for CUDA.
 
+A data set with fewer images than a preset asks for is shared out in the preset's proportion."""
 
 CURVES = ("rounds", "auxiliary")
 """Budgets that leakage can be followed over."""

@@ -102,9 +102,10 @@ def traffic_of(prepared: Prepared, width: int) -> dict[str, int]:
     }
 
 
-def fewer(config: AuditConfig, private: int) -> str:
-    """Says where the data set did not have what the preset asks for."""
-    return "" if private == config.private_images else f" (fewer than the {config.private_images} asked for)"
+def fewer(config: AuditConfig, private: int, public: int, there: int) -> str:
+    """Says where the data set did not have what was asked for."""
+    asked = config.private_images, config.auxiliary_images
+    return "" if (private, public) == asked else f" (it holds {there}; {asked[0]} and {asked[1]} were asked for)"
 
 
 def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1) -> Plan:
@@ -139,7 +140,8 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     }
     return Plan(
         config=config,
-        images=f"{private} private and {public} public images of {data.name}{fewer(config, private)}, "
+        images=f"{private} private and {public} public images of {data.name}"
+        f"{fewer(config, private, public, len(data))}, "
         f"{'×'.join(str(side) for side in shape)}, {classes} classes",
         clients=f"{clients} clients, {config.rounds} rounds",
         attacks={name: attack.level for name, attack in attacks.items()},

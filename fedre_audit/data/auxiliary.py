@@ -65,7 +65,7 @@ def same_classes(data: ImageData, split: Split, classes: list[int], count: int, 
     if len(ids) == 0:
         raise AuditError(
             f"{data.name} has no image of the auxiliary classes left beside the private ones; "
-            "lower --private_images or choose other classes"
+            "lower --private-images or choose other classes"
         )
     order = torch.randperm(len(ids), generator=generator(seed, "auxiliary"))
     return data.subset(ids[order[:count]])

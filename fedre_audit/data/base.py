@@ -107,7 +107,7 @@ class Request:
             return [fetch(source, folder, progress=self.progress) for source in official][-1]
         raise AuditError(
             f"no {title} under {self.root} (looked for {', '.join(names)}); {advice}, "
-            "or point --data_root or $FEDRE_AUDIT_DATA at the folder that holds it"
+            "or point --data-root or $FEDRE_AUDIT_DATA at the folder that holds it"
         )
 
 

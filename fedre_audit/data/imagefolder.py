@@ -20,7 +20,7 @@ def imagefolder(request: Request) -> ImageData:
     if not request.argument:
         raise AuditError("imagefolder: names no path; write --dataset imagefolder:PATH")
     path = Path(request.argument).expanduser()
-    return load_tree(path, "imagefolder", request)
+    return load_tree(path, path.resolve().name, request)
 
 
 def load_tree(path: Path, name: str, request: Request) -> ImageData:

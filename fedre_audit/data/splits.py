@@ -46,7 +46,8 @@ def make_split(
         )
     if private < clients:
         raise AuditError(
-            f"{private} private images cannot be shared by {clients} clients; lower --clients or raise --private_images"
+            f"{private} private images cannot be shared by {clients} clients; "
+            f"lower --clients to at most {private} or raise --private-images"
         )
     rng = np.random.RandomState(derive_seed(seed, "split") % 2**32)
     labels, test = data.labels.numpy(), data.official_split.numpy() > 0
@@ -55,7 +56,7 @@ def make_split(
     if private > len(train_order):
         raise AuditError(
             f"{data.name} has {len(train_order)} training images, fewer than the {private} private ones "
-            "asked for; lower --private_images"
+            f"asked for; {advice(len(data))}"
         )
     hashes = image_hashes(data.images)
     private_ids = train_order[:private]
@@ -63,7 +64,7 @@ def make_split(
     fresh = rest[~np.isin(hashes[rest], hashes[private_ids])]
     dropped = len(rest) - len(fresh)
     # Fitted to different images: copies of one that all went to the attacker could leave none for evaluation.
-    sizes = _fit(auxiliary or 0, evaluation, len(np.unique(hashes[fresh])), data.name)
+    sizes = _fit(auxiliary or 0, evaluation, len(np.unique(hashes[fresh])), data)
     auxiliary_ids = fresh[np.argsort(test[fresh], kind="stable")][: sizes[0]]
     others = fresh[~np.isin(fresh, auxiliary_ids)]
     unseen = others[~np.isin(hashes[others], hashes[auxiliary_ids])]
@@ -87,6 +88,11 @@ def check_disjoint(private: NDArray[np.bytes_], other: NDArray[np.bytes_], names
         )
 
 
+def advice(there: int) -> str:
+    """How to mend a number of private images that leaves too few of `there` for the attacker."""
+    return f"lower --private-images, for instance to {max(1, there // 3)}, or leave it out: it then fits the data"
+
+
 def _stratified_order(labels: Ids, rng: np.random.RandomState) -> Ids:
     """A random order of all ids of which every prefix holds each class in proportion, to about one image."""
     position = np.empty(len(labels))
@@ -96,7 +102,7 @@ def _stratified_order(labels: Ids, rng: np.random.RandomState) -> Ids:
     return np.argsort(position, kind="stable")
 
 
-def _fit(auxiliary: int, evaluation: int, left: int, name: str) -> tuple[int, int]:
+def _fit(auxiliary: int, evaluation: int, left: int, data: ImageData) -> tuple[int, int]:
     """Sizes that fit into `left` images, in the proportion asked for and at least 1 where any was."""
     asked = auxiliary + evaluation
     if asked <= left:
@@ -104,8 +110,8 @@ def _fit(auxiliary: int, evaluation: int, left: int, name: str) -> tuple[int, in
     least = (auxiliary > 0) + (evaluation > 0)
     if left < least:
         raise AuditError(
-            f"{name} leaves {left} different images for {auxiliary} auxiliary and {evaluation} evaluation ones; "
-            "lower --private_images"
+            f"of {data.name} are left {left} different images for {auxiliary} auxiliary and {evaluation} evaluation "
+            f"ones; {advice(len(data))}"
         )
     fewer = min(max(left * auxiliary // asked, auxiliary > 0), left - (evaluation > 0))
     return fewer, left - fewer

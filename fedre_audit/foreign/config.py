@@ -69,7 +69,7 @@ def check_config(config: ForeignConfig) -> None:
     if config.encoder and config.encoder.count(":") != 1:
         problems.append(f"--encoder is {config.encoder!r}, must be package.module:factory")
     if config.auxiliary_images < 5:
-        problems.append(f"--auxiliary_images is {config.auxiliary_images}, must be at least 5")
+        problems.append(f"--auxiliary-images is {config.auxiliary_images}, must be at least 5")
     if not config.attacks:
         problems.append("--attacks is empty; name at least one, for instance ridge")
     if problems:

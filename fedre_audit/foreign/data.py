@@ -12,11 +12,8 @@ from fedre_audit.foreign.config import ForeignConfig
 from fedre_audit.foreign.truth import ForeignTruth
 from fedre_audit.foreign.uploads import ForeignUploads
 from fedre_audit.seeding import generator
-from fedre_audit.stages.prepare import Prepared
+from fedre_audit.stages.prepare import EVALUATION_SHARE, Prepared
 from knowledge_forms.errors import AuditError
-
-EVALUATION_SHARE = 4
-"""For so many auxiliary images one more is kept for scoring."""
 
 
 def read_auxiliary(config: ForeignConfig, found: ForeignUploads) -> ImageData | None:
@@ -55,7 +52,7 @@ def gather(
     labels = [source for source in (truth.labels if truth else None, public.labels[chosen] if public else None)
               if source is not None]  # fmt: skip
     data = ImageData(
-        name=config.auxiliary or "your own images",
+        name=f"the images behind {Path(config.uploads).resolve().name}",
         images=torch.cat(images),
         labels=torch.cat(labels),
         classes=tuple(str(label) for label in range(found.classes)),

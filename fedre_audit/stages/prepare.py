@@ -7,14 +7,17 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from fedre_audit.config import FULL_SIZES, AuditConfig
-from fedre_audit.data.auxiliary import SAME, auxiliary_data
+from fedre_audit.config import PRESETS, AuditConfig
+from fedre_audit.data.auxiliary import CLASSES, SAME, auxiliary_data
 from fedre_audit.data.base import ImageData, load_dataset
 from fedre_audit.data.partition import pathological, practical, split_train_test
 from fedre_audit.data.splits import Split, make_split
 from fedre_audit.federation.client import ClientData
 from fedre_audit.progress import late
 from fedre_audit.seeding import derive_seed
+
+EVALUATION_SHARE = 4
+"""For so many auxiliary images one more is kept for scoring."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +63,24 @@ def load_images(spec: str, *, root: Path | None, quiet: bool) -> ImageData:
 
 
 def sizes_of(config: AuditConfig, data: ImageData) -> tuple[int, int]:
-    """Private and auxiliary images: as configured, but preset full shares a smaller data set out in proportion."""
-    if config.private_images is None or config.auxiliary_images is None:
+    """Private and auxiliary images: as configured, but a number that the preset chose fits a smaller data set.
+
+    What the user chose stays; the parts that the preset chose share what there is in the preset's proportion.
+    """
+    private, auxiliary = config.private_images, config.auxiliary_images
+    if private is None or auxiliary is None:
         raise ValueError("prepare needs a resolved configuration")
-    sizes, total = (config.private_images, config.auxiliary_images), sum(FULL_SIZES)
-    if config.preset != "full" or sizes != FULL_SIZES[:2] or len(data.images) >= total:
-        return sizes
+    preset, there = PRESETS[config.preset], len(data.images)
+    own = config.auxiliary == SAME or config.auxiliary.startswith(CLASSES)  # the attacker's images come from `data`
+    total = private + auxiliary // EVALUATION_SHARE + (auxiliary if own else 0)
+    if there >= total or private != preset["private_images"]:
+        return private, auxiliary
     train = int((data.official_split.numpy() == 0).sum())
-    return min(train, len(data.images) * sizes[0] // total), max(1, len(data.images) * sizes[1] // total)
+    if own and auxiliary == preset["auxiliary_images"]:
+        auxiliary = max(1, there * auxiliary // total)
+    elif (left := there - (total - private)) > 0:
+        return min(train, left), auxiliary  # the preset's private images make room for what the user asked for
+    return min(train, max(1, there * private // total)), auxiliary
 
 
 def prepare(config: AuditConfig, *, quiet: bool = False) -> Prepared:
@@ -83,7 +96,7 @@ def prepare(config: AuditConfig, *, quiet: bool = False) -> Prepared:
         data,
         private=private,
         auxiliary=auxiliary if config.auxiliary == SAME else None,
-        evaluation=auxiliary // 4,
+        evaluation=auxiliary // EVALUATION_SHARE,
         seed=config.seed,
     )
     elsewhere = auxiliary_data(data, split, config.auxiliary, count=auxiliary, seed=config.seed, load=load)

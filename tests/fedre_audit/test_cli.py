@@ -99,7 +99,7 @@ def test_a_full_dry_run_shares_a_small_data_set_out_and_warns_of_the_cost(tmp_pa
     monkeypatch.chdir(tmp_path)
     assert main(["--preset", "full", "--family", "small", "--rounds", "1000000", "--dry-run"]) == 0
     text = capsys.readouterr().out
-    assert "3913 private and 869 public images of mnist5k (fewer than the 45000 asked for)" in text
+    assert "3913 private and 869 public images of mnist5k (it holds 5000; 45000 and 10000 were asked for)" in text
     assert "expensive: about" in text
     assert main(["--preset", "full", "--private-images", "44000", "--dry-run"]) == 2
     assert "mnist5k has 5000 training images" in capsys.readouterr().err

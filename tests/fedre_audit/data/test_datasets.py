@@ -81,7 +81,7 @@ def test_cifar_with_other_classes_is_refused(pack, png, tmp_path):
 
 @pytest.mark.parametrize("name", ["cifar10", "tinyimagenet"])
 def test_missing_archive_says_where_to_get_it(tmp_path, name):
-    with pytest.raises(AuditError, match=f"under {tmp_path} .*fetch .*--data_root"):
+    with pytest.raises(AuditError, match=f"under {tmp_path} .*fetch .*--data-root"):
         load_dataset(name, root=tmp_path)
 
 

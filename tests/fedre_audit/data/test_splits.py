@@ -87,9 +87,9 @@ def test_attackers_images_may_come_from_elsewhere():
     [
         ({"private": 5, "auxiliary": 0, "evaluation": 5}, "at least 1 private and 1 auxiliary"),
         ({"private": 0, "auxiliary": 5, "evaluation": 5}, "at least 1 private and 1 auxiliary"),
-        ({"private": 21, "auxiliary": 1, "evaluation": 0}, "lower --private_images"),
-        ({"private": 20, "auxiliary": 1, "evaluation": 0}, "leaves 0 different images"),
-        ({"private": 19, "auxiliary": 5, "evaluation": 5}, "leaves 1 different images"),
+        ({"private": 21, "auxiliary": 1, "evaluation": 0}, "lower --private-images, for instance to 6"),
+        ({"private": 20, "auxiliary": 1, "evaluation": 0}, "left 0 different images"),
+        ({"private": 19, "auxiliary": 5, "evaluation": 5}, "left 1 different images"),
         ({"private": 5, "auxiliary": 5, "evaluation": 5, "clients": 6}, "shared by 6 clients"),
     ],
 )
