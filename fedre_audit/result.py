@@ -7,6 +7,7 @@ from typing import Any
 
 from reports.schema import load_scores
 from reports.scores import Scores
+from reports.words import in_words
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,9 @@ class AuditResult:
         found = []
         if dropped := scores["dataset"]["duplicates_dropped"]:
             found.append(f"exact duplicates dropped from auxiliary and evaluation images: {dropped}")
-        found.append(f"verdict: {self.verdict}. {scores['verdict']['sentence']}")
+        found.append(f"verdict: {self.verdict}. {in_words(scores['verdict']['sentence'])}")
+        ways = scores["grounds"]["missing"] if "grounds" in scores else []
+        found += [f"to change: {change}" for change in dict.fromkeys(one["change"] for one in ways)]
         if numbers:
             values = (numbers["floor"], numbers["form"], numbers["ceiling"])
             floor, form, ceiling = ("n/a" if value is None else f"{value:.2f}" for value in values)

@@ -82,6 +82,21 @@ class Shown:
         lo, hi = (self.number(f"{path}/{i}", kind, sign=sign) for i in (0, 1))
         return Markup('<span class="ci">[{}, {}]</span>').format(lo, hi)
 
+    def of_class(self, path: str) -> Markup:
+        """Class numbers at `path` (one, a list, or the keys of an object), each with its name where there are names."""
+        value = look_up(self.document, path)
+        if isinstance(value, list):
+            return Markup(", ").join(self.of_class(f"{path}/{i}") for i in range(len(value))) or Markup("none")
+        if isinstance(value, dict):
+            parts = (Markup("{}{}: {}").format(k, self._named(k), self.anything(path + pointer(k))) for k in value)
+            return Markup("; ").join(parts) or Markup("none")
+        return self.anything(path) + self._named(value)
+
+    def _named(self, label: Any) -> Markup:
+        names = self.document["dataset"].get("class_names", [])
+        number = int(label) if str(label).isdecimal() else len(names)
+        return Markup(" ({})").format(names[number]) if number < len(names) else Markup()
+
     def anything(self, path: str) -> Markup:
         """Whatever lies at `path`: numbers by `number`, lists and objects spelled out, text escaped."""
         value = look_up(self.document, path)

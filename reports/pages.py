@@ -14,6 +14,7 @@ from markupsafe import Markup
 from reports import figures, texts
 from reports.numbers import KINDS
 from reports.scores import LEVELS
+from reports.words import in_words, slice_words, stream_words
 
 HERE = Path(__file__).parent
 
@@ -46,6 +47,9 @@ def environment() -> Environment:
         "texts": texts,
         "KINDS": KINDS,
         "LEVELS": LEVELS,
+        "in_words": in_words,
+        "slice_words": slice_words,
+        "stream_words": stream_words,
         "key": lambda i: Markup(figures.legend_key(i)),
         "css": Markup(asset("style.css")),
         "script": Markup(asset("page.js")),

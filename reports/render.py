@@ -15,6 +15,7 @@ from reports.reading import reading
 from reports.schema import load_scores
 from reports.scores import Row, Scores
 from reports.strips import load_strips
+from reports.words import attacker
 
 Indexed = tuple[int, Row]
 LEADING = ("psnr", "retrieval_top1", "membership_auc")
@@ -192,6 +193,7 @@ def render(run_dir: Path) -> str:
     main_rows, other_rows = _split([(i, row) for i, row in rows if "curve" not in row])
     return environment().get_template("report.html.j2").render(
         scores=scores, show=show, num=show.number, ci=show.interval, any=show.anything, mini=_mini,
+        of_class=show.of_class, who=attacker(scores), grounds=scores.get("grounds"),
         fmt=format_number, headline=_headline(scores),
         main_rows=_by_form(main_rows, first),
         other_rows=_by_form(other_rows, first),

@@ -31,7 +31,10 @@ class Volatile(TypedDict):
 
 
 class Dataset(TypedDict):
-    """auxiliary_from: where the public images came from: 'same' (data set), classes of it, or another data set."""
+    """auxiliary_from: where the public images came from: 'same' (data set), classes of it, or another data set.
+
+    class_names: by class number; left out where the names are the numbers.
+    """
 
     name: str
     shape: list[int]
@@ -41,6 +44,7 @@ class Dataset(TypedDict):
     auxiliary_from: NotRequired[str]
     disjoint: bool
     duplicates_dropped: int
+    class_names: NotRequired[list[str]]
 
 
 class Means(TypedDict):
@@ -238,9 +242,43 @@ class Verdict(TypedDict):
     numbers: NotRequired[Numbers]
 
 
+class Decided(TypedDict):
+    """A row that met a rule of the verdict. against: the floor it beat; gain and ci95: over that floor."""
+
+    attack: str
+    level: str
+    stream: int
+    slice: str
+    target: str
+    metric: str
+    unit: str
+    value: Number
+    n: int
+    more_leakage: Literal["higher", "lower"]
+    against: str
+    floor: Number
+    gain: Number
+    ci95: Interval
+
+
+class Missing(TypedDict):
+    """What kept a run from being assessed, the section of the page that shows it, and what to change."""
+
+    what: str
+    section: Literal["competence", "unmixing", "table"]
+    change: str
+
+
+class Grounds(TypedDict):
+    """On what the verdict rests; `decided` is empty where no level was met, `missing` where it was assessed."""
+
+    decided: list[Decided]
+    missing: list[Missing]
+
+
 class Scores(TypedDict):
-    """scores.json. `exposure` (worst clients and classes first), `exposed_samples` (worst first), `distributions` and
-    `lowering` may be left out.
+    """scores.json. `exposure` (worst clients and classes first), `exposed_samples` (worst first), `distributions`,
+    `lowering` and `grounds` may be left out.
 
     An unmixing entry's `true_error` is the auditor's: relative error of the recovered prototypes against the true.
     """
@@ -261,3 +299,4 @@ class Scores(TypedDict):
     lowering: NotRequired[list[Lowering]]
     competence: Competence
     verdict: Verdict
+    grounds: NotRequired[Grounds]

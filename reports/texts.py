@@ -64,14 +64,28 @@ SLICES = {
 }
 BY_SIZE = ("n1", "n2-5", "n6-19", "n20+")
 
+SECTIONS = {"competence": "Were the attackers any good?", "unmixing": "Can the mixture be undone?",
+            "table": "Every form, attack and level"}  # fmt: skip
+NEEDS = {
+    "Q1": "the client's architecture",
+    "Q2": "answers of the client's encoder to queries, as a colluding client or a public backbone gives them",
+    "Q3": "the weights of the client's encoder",
+}
+"""What an attacker of a level holds that the server of a model-heterogeneous federation does not."""
+AGAINST = {"mean_image": "the mean image", "best": "the best floor"}
+
 KINDS = {
     "class_set": "the classes it holds",
+    "label_histogram_exact": "the exact share of each class among its images",
+    "label_histogram_estimated": "about the share of each class among its images",
     "mixing_weights_rounds": "rounds whose exact mixing weights are known",
     "one_image_class": "a class of one image, so its prototype is that image's representation",
     "encoder_collapsed": "its encoder answers every image alike, so what it sends tells nothing about any of them",
     "one_class_client": "holds one class, so its mixture is that class's prototype",
 }
 """Kinds of disclosures and flags; one that is not listed is shown by its name."""
+BY_CLASS = ("class_set", "label_histogram_exact", "label_histogram_estimated")
+"""Disclosures whose values are class numbers, or shares by class number."""
 
 LIMITS = (
     "An audit is a lower bound: it shows what these attackers got, and a better one may get more. "

@@ -4,7 +4,7 @@ import csv
 import io
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from fedre_audit.audit.declare import FEWEST_ROWS, declared_attacks, is_declared
 from fedre_audit.audit.disclosures import collapse_flags, disclosures, flags
 from fedre_audit.audit.evaluator import train_evaluator
 from fedre_audit.audit.exposure import SAMPLES, distribution, exposed_samples, exposure
+from fedre_audit.audit.grounds import grounds
 from fedre_audit.audit.intervals import MIN_CLIENTS
 from fedre_audit.audit.recovery import relative_error
 from fedre_audit.audit.rows import FormAttack, fill_ceilings, make_row, top_row
@@ -44,6 +45,8 @@ from reports.schema import dump_scores
 
 DONE = "scores.json"
 SLICED = ("psnr", "retrieval_top1")
+RECORDED = "foreign"
+"""The family of clients whose uploads someone else recorded."""
 Parts = list[tuple[Run, Prepared]]
 Kept = dict[Any, Any]
 """What the arms of a comparison have in common, by name: made by the first that is scored, taken by the others."""
@@ -250,6 +253,15 @@ def federation_block(run: Run, view: ServerView) -> dict[str, Any]:
     }
 
 
+def named(classes: Sequence[str]) -> dict[str, list[str]]:
+    """`class_names` of scores.json, where names say more than numbers.
+
+    >>> named(("cat", "dog")), named(("0", "1"))
+    ({'class_names': ['cat', 'dog']}, {})
+    """
+    return {} if list(classes) == [str(label) for label in range(len(classes))] else {"class_names": list(classes)}
+
+
 def peak_memory_mb() -> int:
     """The most memory that this process or one of its workers has held."""
     return max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) // 1024
@@ -322,6 +334,7 @@ def score(
             "auxiliary_from": config.auxiliary,
             "disjoint": True,
             "duplicates_dropped": prepared.split.duplicates_dropped,
+            **named(prepared.data.classes),
         },
         "federation": federation_block(parts[0][0], views[0]),
         "rows": rows,
@@ -338,6 +351,7 @@ def score(
         "competence": checks,
     }  # fmt: skip
     scores["verdict"] = verdict(scores)
+    scores["grounds"] = grounds(scores, recorded=config.family == RECORDED)
     run.clear("score")  # earlier scores go only now that all they are made from was read
     write_csv(run.path / "scores.csv", tables)
     write_strips(run, parts, tables)

@@ -63,6 +63,20 @@ def rows() -> list[dict[str, Any]]:
     return made
 
 
+def grounds(level: Level) -> dict[str, Any]:
+    """What decided a verdict of this level, or what was missing."""
+    one = {"attack": "unmix_ridge", "level": "Q3", "stream": 60, "slice": "n1", "target": "members", "n": 9,
+           "more_leakage": "higher"}  # fmt: skip
+    image = {**one, "metric": "psnr", "unit": "dB", "value": 15.27, "against": "mean_image", "floor": 13.11,
+             "gain": 2.16, "ci95": [1.3, 3.02]}  # fmt: skip
+    picked = {**one, "metric": "retrieval_top1", "unit": "", "value": 0.783, "against": "best", "floor": 0.016,
+              "gain": 0.767, "ci95": [0.6, 0.9]}  # fmt: skip
+    rows = {"CLASS_LEVEL": [image], "SAMPLE_LEVEL": [picked, image | {"against": "best"}]}
+    why = {"what": "unmixing is not validated for 2 of 4 clients", "section": "unmixing",
+           "change": "more rounds, for instance --rounds 120"}  # fmt: skip
+    return {"decided": rows.get(level, []), "missing": [why] if level == "NOT_ASSESSED" else []}
+
+
 def scores(level: Level = "CLASS_LEVEL", **changes: Any) -> Scores:
     """A whole scores.json; keyword arguments replace top-level parts."""
     made: dict[str, Any] = {
@@ -126,6 +140,7 @@ def scores(level: Level = "CLASS_LEVEL", **changes: Any) -> Scores:
             "numbers": {"floor": 13.1119, "form": 13.642918, "ceiling": 18.62,
                         "unit": "dB", "metric": "psnr"},
         },
+        "grounds": grounds(level),
     }  # fmt: skip
     made.update(changes)
     return made  # type: ignore[return-value]

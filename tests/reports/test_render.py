@@ -282,3 +282,63 @@ def test_a_curve_is_a_chart_by_size_of_class_and_says_where_it_still_rises(tmp_p
     text = page(tmp_path, made).text
     assert text.count("At the right end: not saturated: rounds may leak more.") == 2
     assert "every image that contributed, classes of 1 image ↑ leaks more" in " ".join(text.split())
+
+
+def words(shown: Page) -> str:
+    return " ".join(shown.text.split())
+
+
+def test_the_card_says_what_decided_or_what_was_missing_and_how_to_change_it(tmp_path: Path) -> None:
+    said = {level: page(tmp_path / level, scores(level)) for level in LEVELS}  # type: ignore[arg-type]
+    missing = "unmixing is not validated for 2 of 4 clients (see Can the mixture be undone?). To change: more rounds"
+    assert [missing in words(shown) for shown in said.values()] == [True, False, False, False]
+    decided = "unmix_ridge Q3 on 60 rounds, unmixed, classes of 1 image"
+    assert [decided in words(shown) for shown in said.values()] == [False, False, True, True]
+    assert ("/grounds/decided/0/gain", "2.16", "+2.16") in said["CLASS_LEVEL"].numbers
+    assert ("/grounds/decided/0/value", "0.783", "78.3 %") in said["SAMPLE_LEVEL"].numbers
+
+
+def test_slices_are_said_in_words(tmp_path: Path) -> None:
+    made = scores("SAMPLE_LEVEL")
+    made["verdict"]["sentence"] = "Leaks: ridge on 60 rounds, slice n2-5 picks out 63 %; ridge, slice client 12."
+    made["verdict"]["thresholds"] = {"declared": {"ridge on one round, slice all": 4.0}}
+    text = words(page(tmp_path, made))
+    assert "ridge on 60 rounds (classes of 2–5 images) picks out 63 %; ridge (client 12's images)." in text
+    assert "ridge on one round (all classes): 4" in text
+    assert "slice n" not in text
+
+
+def test_the_card_says_whether_the_server_alone_could_do_it(tmp_path: Path) -> None:
+    made = scores()
+    assert "Yes. What decided holds uploads" in words(page(tmp_path / "a", made))
+    for shown in made["rows"]:
+        shown["level"] = "Q2"
+    text = words(page(tmp_path / "b", made))
+    assert "Not shown. What decided needs more than the uploads: answers of the client's encoder" in text
+    assert "Undoing the mixture took the uploads alone" in text
+    assert "was not attacked here" in text
+    made["rows"].append(row("entangled", "shadow", 12.2, level="Q0", status="not_validated"))
+    shown_page = page(tmp_path / "c", made)
+    assert "The server alone (Q0): shadow reaches 12.20 dB" in words(shown_page)
+    assert "not validated, so a failure says nothing" in words(shown_page)
+    assert (f"/rows/{len(made['rows']) - 1}/value", "12.2", "12.20") in shown_page.numbers
+
+
+def test_classes_are_named_where_they_have_names(tmp_path: Path) -> None:
+    made = scores()
+    made["dataset"]["class_names"] = ["cat", "dog", "<b>", *"abcdefg"]
+    text = words(page(tmp_path, made))
+    assert "1 (dog)" in text
+    assert "0 (cat), 3 (a), 7 (e), 8 (f)" in text
+    assert "client 0, class 3 (a): a class of one image" in text
+
+
+def test_thresholds_are_a_sentence(tmp_path: Path) -> None:
+    made = scores()
+    made["verdict"]["thresholds"] = {
+        "alpha": 0.025, "correction": "Holm, weighted", "power": 0.8, "largest_blind_gain_db": 3.0,
+        "class_level_tests": 9, "sample_level_tests": 7,
+    }  # fmt: skip
+    shown = page(tmp_path, made)
+    assert "one-sided at 0.025, corrected for 9 class-level and 7 sample-level tests (Holm, weighted)" in words(shown)
+    assert ("/verdict/thresholds/power", "0.8", "0.8") in shown.numbers
