@@ -34,33 +34,51 @@ RISKS = (
 DISCLOSED = {"Inference": "class_set"}
 
 
+def _gain(row: Row) -> float:
+    best = row["gain"]["best"]
+    if best is not None and best["value"] is not None:
+        return best["value"]
+    against = row["chance"] if row["chance"] is not None else row["floor"]["best"]
+    return (row["value"] or 0.0) - (against or 0.0)
+
+
 def _strongest(rows: Sequence[tuple[int, Row]], metric: str) -> tuple[int, Row] | None:
     """The row that gains most over its best floor (else over chance), of those with a value."""
-
-    def gain(row: Row) -> float:
-        best = row["gain"]["best"]
-        if best is not None and best["value"] is not None:
-            return best["value"]
-        against = row["chance"] if row["chance"] is not None else row["floor"]["best"]
-        return (row["value"] or 0.0) - (against or 0.0)
-
     found = [pair for pair in rows if pair[1]["metric"] == metric and pair[1]["value"] is not None]
-    return max(found, key=lambda pair: gain(pair[1])) if found else None
+    return max(found, key=lambda pair: _gain(pair[1])) if found else None
+
+
+def _worst_group(
+    rows: Sequence[tuple[int, Row]], metric: str, overall: tuple[int, Row] | None
+) -> tuple[int, Row] | None:
+    """The declared group of images that gains most, where it gains more than all images together."""
+    groups = [pair for pair in rows if pair[1]["headline"] and pair[1]["status"] == "ok" and pair[1]["ci95"]]
+    worst = _strongest([pair for pair in groups if pair[1]["slice"] != "all"], metric)
+    return worst if worst and (overall is None or _gain(worst[1]) > _gain(overall[1])) else None
 
 
 def reading(scores: Scores) -> list[dict[str, Any]]:
-    """Per risk: its meaning, the strongest rows of the audited form, how many flags and disclosures bear on it."""
+    """Per risk: its meaning, the rows that speak of it, how many flags and disclosures bear on it.
+
+    Of each metric the worst-off declared group of images comes first, then all images together: the mean hides it.
+    """
     form = scores["federation"]["form"]
     rows = [
         (i, row)
         for i, row in enumerate(scores["rows"])
-        if row["form"] == form and row["slice"] == "all" and row["target"] == "members" and "curve" not in row
+        if row["form"] == form and row["target"] == "members" and "curve" not in row
     ]
+    whole = [pair for pair in rows if pair[1]["slice"] == "all"]
+
+    def speak(metric: str) -> list[tuple[int, Row]]:
+        overall = _strongest(whole, metric)
+        return [pair for pair in (_worst_group(rows, metric, overall), overall) if pair]
+
     return [
         {
             "term": term,
             "meaning": meaning,
-            "rows": [found for metric in metrics if (found := _strongest(rows, metric))],
+            "rows": [pair for metric in metrics for pair in speak(metric)],
             "flags": [i for i, flag in enumerate(scores["flags"]) if flag["kind"] in kinds],
             "disclosed": any(d["kind"] == DISCLOSED.get(term) for d in scores["disclosures"]),
         }

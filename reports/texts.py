@@ -94,6 +94,7 @@ LIMITS = (
     "models may not have. Level Q0 is the server alone.",
     "A prototype or a mixture has no single true image. What a reconstruction is compared with is named in "
     "every row as its target.",
+    "Intervals are t-intervals over clients, which know no bounds: those of shares, rates and AUCs are cut at 0 and 1.",
     "The server watches and does not cheat. A server that steers what it sends out could learn more.",
     "Pixel similarity is not recognisability. A low PSNR does not mean that nothing leaked; read it beside the "
     "floor, and beside how often the image was picked out.",
@@ -120,13 +121,26 @@ GLOSSARY = {
     "Unmixing": "solving for the prototypes from many rounds of mixtures whose weights are known.",
 }
 
+MECHANISMS = {
+    "RAP": "random weights, a mean of all its prototypes",
+    "VAP": "vanilla (equal) weights, a mean of all its prototypes",
+    "RSP": "one prototype, selected at random, as it is",
+    "RAR": "random weights, a mean of the representations of all its images",
+    "VAR": "vanilla (equal) weights, a mean of the representations of all its images",
+    "RSR": "the representation of one image, selected at random, as it is",
+    "fixed": "the random weights are drawn once per client and kept; else they are drawn anew each round",
+}
+"""How a client entangles. Letters: R random or V vanilla weights; A all or S a single one; R representations or
+P prototypes. The paper spells out RAP alone; the others are read from their letters."""
+
 VOLATILE = {"created": "Made", "seconds": "Seconds", "peak_memory_mb": "Peak memory, MB", "host": "Machine"}
 
 LOWERING = (
     (
         "Fixed mixing weights",
         "one set of weights per client, drawn once: a stream of uploads then holds one equation "
-        "instead of one per round, and cannot be unmixed.",
+        "instead of one per round, and cannot be unmixed. Measured by audit compare --forms "
+        "entangled:RAP,entangled:RAP:fixed, beside the other mechanisms, on the same clients.",
     ),
     (
         "A minimum class count",

@@ -3,7 +3,7 @@
 Images are [n,c,h,w] in [0,1]. A pair with a non-finite pixel scores NaN, is counted, and never reads as privacy.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import piq
@@ -75,6 +75,18 @@ RATES = {
 def facts(name: str) -> Metric | Rate:
     """Unit and direction of an image metric or a rate, by name."""
     return RATES[name] if name in RATES else METRICS[name]
+
+
+def within_bounds(metric: str, interval: Sequence[float] | None) -> tuple[float, float] | None:
+    """An interval of a share, a rate or an AUC cut at 0 and 1, which a t-interval does not know; others as they are.
+
+    >>> within_bounds("retrieval_top1", (0.783, 1.041)), within_bounds("psnr", (-0.5, 1.5))
+    ((0.783, 1.0), (-0.5, 1.5))
+    """
+    if interval is None:
+        return None
+    low, high = interval
+    return (max(low, 0.0), min(high, 1.0)) if metric in RATES else (low, high)
 
 
 def sign_of(name: str) -> int:

@@ -18,6 +18,7 @@ from fedre_audit.audit.evaluator import train_evaluator
 from fedre_audit.audit.exposure import SAMPLES, distribution, exposed_samples, exposure
 from fedre_audit.audit.grounds import grounds
 from fedre_audit.audit.intervals import MIN_CLIENTS
+from fedre_audit.audit.metrics import within_bounds
 from fedre_audit.audit.recovery import relative_error
 from fedre_audit.audit.rows import FormAttack, fill_ceilings, make_row, top_row
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, SLICES, slices
@@ -304,6 +305,8 @@ def score(
     rows = [row for scored in tables for row in rows_of(scored, declaration, len(images))]
     fill_ceilings(rows, CEILING)
     rows += rows_of_parts(points, rows, len(images))
+    for row in rows:
+        row["ci95"] = within_bounds(row["metric"], row["ci95"])
     used, unmixing = sorted({scored.attack for scored in tables}), config.form == STREAMED
     checks = once(kept, (*used, unmixing), lambda: competence(used, unmixing=unmixing))
     apply_competence(rows, checks)

@@ -342,3 +342,26 @@ def test_thresholds_are_a_sentence(tmp_path: Path) -> None:
     shown = page(tmp_path, made)
     assert "one-sided at 0.025, corrected for 9 class-level and 7 sample-level tests (Holm, weighted)" in words(shown)
     assert ("/verdict/thresholds/power", "0.8", "0.8") in shown.numbers
+
+
+def test_the_worst_off_group_comes_before_the_mean_that_hides_it(tmp_path: Path) -> None:
+    made = scores("SAMPLE_LEVEL")
+    at = len(made["rows"])
+    pick = {"metric": "retrieval_top1", "floor": 0.0067, "chance": 0.00667, "headline": True}
+    made["rows"] += [row("entangled", "ridge", 0.95, 0.05, slice="n1", **pick), row("entangled", "ridge", 0.2, **pick)]
+    shown = page(tmp_path, made)
+    panel = words(shown).split("In the words of data protection")[1]
+    worst = "first guess, worst-off group, classes of 1 image: 95.0 %"
+    assert panel.index(worst) < panel.index("first guess, all images together: 20.0 %")
+    assert (f"/rows/{at}/value", "0.95", "95.0 %") in shown.numbers
+    made["rows"][at]["status"] = "not_validated"
+    assert worst not in words(page(tmp_path, made))
+
+
+def test_a_membership_row_counts_clients_and_not_images(tmp_path: Path) -> None:
+    made = scores()
+    made["rows"] = [row("entangled", "membership_x", 0.6, metric="membership_auc", n=10, n_clusters=10)]
+    made["rows"] += scores()["rows"]
+    shown = page(tmp_path, made)
+    assert "10 clientsone value each" in shown.text
+    assert [path for path, *_ in shown.numbers].count("/rows/0/n") == 0
