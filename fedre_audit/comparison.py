@@ -17,7 +17,7 @@ from fedre_audit.federation.history import read_history
 from fedre_audit.federation.view import read_view
 from fedre_audit.options import COMMAND_FILE, command_line
 from fedre_audit.runs import Run, lock_run, open_run
-from fedre_audit.stages.lowering import of_comparison
+from fedre_audit.stages.lowering import of_comparison, reference_of
 from knowledge_forms.base import Classifier
 from knowledge_forms.entangled import MECHANISMS
 from knowledge_forms.errors import AuditError
@@ -116,7 +116,7 @@ def make_arm(name: str, run: Run, root: Path) -> Arm:
     rows = [
         row for row in scores["rows"] if row["form"] == run.config.form and row["slice"] == "all" and "curve" not in row
     ]
-    return Arm(
+    arm = Arm(
         name=name,
         form=federation["form"],
         mechanism=federation["mechanism"],
@@ -127,6 +127,9 @@ def make_arm(name: str, run: Run, root: Path) -> Arm:
         verdict=scores["verdict"],
         rows=rows,
     )
+    if "grounds" in scores:
+        arm["grounds"] = scores["grounds"]
+    return arm
 
 
 def make_differences(arms: Sequence[Arm], root: Path) -> list[Difference]:
@@ -159,14 +162,14 @@ def make_differences(arms: Sequence[Arm], root: Path) -> list[Difference]:
     return found
 
 
-def make_lowering(arms: Sequence[Arm], root: Path) -> list[Any]:
-    """What each other arm would change for clients of the arm that trained for all, by the strongest attackers."""
+def make_lowering(arms: Sequence[Arm], root: Path, reference: str) -> list[Any]:
+    """What each other arm would change for clients of the reference arm, by the strongest attackers."""
 
     def values_of(arm: Any, row: Any) -> dict[int, float]:
         path = root / arm["path"] / "scores.csv"
         return client_values(path, row["attack"], row["target"], row["metric"], arm["form"], row["stream"])
 
-    return of_comparison(arms, trainer([arm["name"] for arm in arms]), values_of)
+    return of_comparison(arms, reference, values_of)
 
 
 def folders_of(arms: Sequence[str], root: Path) -> dict[str, Path]:
@@ -255,7 +258,9 @@ def compare(
     with lock_run(root, mark="arms"):
         runs = run_arms(arms, root, own_system=own_system, quiet=quiet)
         made = [make_arm(name, run, root) for name, run in runs.items()]
-        scores = load_scores(runs[trainer(list(arms))].path / "scores.json")
+        trained = trainer(list(arms))
+        reference = reference_of(made, trained)
+        scores = load_scores(runs[trained].path / "scores.json")
         comparison = Comparison(
             schema_version=COMPARE_SCHEMA_VERSION,
             run={**scores["run"], "command": compare_command(arms)},
@@ -269,8 +274,9 @@ def compare(
             shared_training=not own_system,
             arms=made,
             differences=make_differences(made, root),
-            lowering=make_lowering(made, root),
-            reference_arm=trainer(list(arms)),
+            lowering=make_lowering(made, root, reference),
+            reference_arm=reference,
+            trained_arm=trained,
         )
         write_bytes(root / "compare.json", dump_comparison(comparison).encode())
         write_comparison(root)

@@ -13,7 +13,7 @@ from reports.lowering import effect
 from reports.numbers import KINDS, Shown, format_number
 from reports.pages import environment, write_page
 from reports.schema import read_document
-from reports.scores import Accuracy, Dataset, Interval, Lowering, Number, Row, Run, Traffic, Verdict, Volatile
+from reports.scores import Accuracy, Dataset, Grounds, Interval, Lowering, Number, Row, Run, Traffic, Verdict, Volatile
 
 COMPARE_SCHEMA_VERSION = 1
 
@@ -29,6 +29,7 @@ class Arm(TypedDict):
     accuracy: Accuracy
     traffic: Traffic
     verdict: Verdict
+    grounds: NotRequired[Grounds]
     rows: list[Row]
 
 
@@ -52,7 +53,10 @@ class Difference(TypedDict):
 
 
 class Comparison(TypedDict):
-    """compare.json. lowering: every other arm as a change of `reference_arm`, what its clients would leak instead."""
+    """compare.json. lowering: every other arm as a change of `reference_arm`, what its clients would leak instead.
+
+    trained_arm: the one that the server learned from; the reference is another where it was not assessed.
+    """
 
     schema_version: int
     run: Run
@@ -65,6 +69,7 @@ class Comparison(TypedDict):
     differences: list[Difference]
     lowering: NotRequired[list[Lowering]]
     reference_arm: NotRequired[str]
+    trained_arm: NotRequired[str]
 
 
 def load_comparison(path: Path) -> Comparison:

@@ -3,10 +3,36 @@
 import json
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from fedre_audit.options import parse
 
 OWN = [("--forms", {"type": str, "default": "", "help": "comma list of forms: raw, prototype, entangled:RAP, ..."})]
+
+
+def table(arms: Sequence[Any]) -> list[str]:
+    """The numbers of the page: per form the verdict, and PSNR over all classes by the strongest attacker.
+
+    A verdict may rest on a smaller group of images: where it does, the group is named.
+    """
+    from reports.comparisons import headline
+    from reports.words import slice_words, stream_words
+
+    width = max(len(arm["name"]) for arm in arms)
+    lines = [f"{'form':<{width}}  {'verdict':<24}PSNR over all classes, dB, by the strongest attacker"]
+    for arm in arms:
+        drawn = headline(arm)
+        said = "no attack was scored"
+        if drawn is not None:
+            row = drawn[1]
+            numbers = (("floor", row["floor"]["best"]), ("value", row["value"]), ("ceiling", row["ceiling"]))
+            shown = " · ".join(f"{name} {value:.2f}" for name, value in numbers if value is not None)
+            said = f"{shown} ({row['attack']}, {stream_words(row['stream'])})"
+        worst = arm["verdict"]["worst"]
+        if worst is not None and worst["slice"] != "all":
+            said += f"; decided by {slice_words(worst['slice'])}"
+        lines.append(f"{arm['name']:<{width}}  {arm['verdict']['level']:<24}{said}")
+    return lines
 
 
 def run(command: str, arguments: Sequence[str]) -> int:
@@ -35,12 +61,6 @@ def run(command: str, arguments: Sequence[str]) -> int:
         print(json.dumps({"verdicts": verdicts, "report": str(result.report), "run": str(result.path),
                           "exit_code": code}))  # fmt: skip
         return code
-    width = max(len(arm["name"]) for arm in made["arms"])
-    for arm in made["arms"]:
-        numbers = arm["verdict"].get("numbers") or {"floor": None, "form": None, "ceiling": None}
-        shown = [f"{name} {value:.2f}" for name, value in zip(
-            ("floor", "value", "ceiling"), (numbers["floor"], numbers["form"], numbers["ceiling"]), strict=True
-        ) if value is not None]  # fmt: skip
-        print(f"{arm['name']:<{width}}  {arm['verdict']['level']:<24}{' · '.join(shown)}")
+    print("\n".join(table(made["arms"])))
     print(f"report: {result.report}")
     return code

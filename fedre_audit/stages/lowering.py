@@ -134,6 +134,20 @@ def words_for(arm: str) -> str:
     return {"raw": "Send every representation (raw)", "prototype": "Send class prototypes"}.get(form, f"Send {form}")
 
 
+def reference_of(arms: Sequence[Mapping[str, Any]], wanted: str) -> str:
+    """The arm that changes are held against: the wanted one; where it was not assessed, the leakiest that was."""
+    assessed = {arm["name"]: arm for arm in arms if arm["verdict"]["level"] != "NOT_ASSESSED"}
+    if wanted in assessed or not assessed:
+        return wanted
+
+    def leak(name: str) -> float:
+        row = strongest(assessed[name]["rows"], assessed[name]["form"], WATCHED[0])
+        gain = row["gain"]["best"]["value"] if row else None
+        return -inf if gain is None else float(gain)
+
+    return max(assessed, key=leak)
+
+
 def of_comparison(
     arms: Sequence[Mapping[str, Any]], reference: str, values_of: Callable[[Mapping[str, Any], Row], Values]
 ) -> list[dict[str, Any]]:

@@ -21,7 +21,7 @@ def comparison(names: tuple[str, ...] = NAMES) -> Any:
             "name": name, "form": name.split(":")[0], "mechanism": "", "system": "fedre", "path": f"arms/{k}",
             "accuracy": made["federation"]["accuracy"],
             "traffic": {**made["federation"]["traffic"], "bytes": 226080 * (1 + 20 * (k == 0))},
-            "verdict": made["verdict"], "rows": [row],
+            "verdict": made["verdict"], "grounds": made["grounds"], "rows": [row],
         })  # fmt: skip
         for reference in {"raw", "prototype"} - {name}:
             differences.append({

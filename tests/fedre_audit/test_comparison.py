@@ -12,6 +12,7 @@ from scipy import stats
 
 from attacks.base import ATTACKS
 from fedre_audit.cli import main
+from fedre_audit.commands.compare import table
 from fedre_audit.comparison import arms_of, compare, make_lowering
 from fedre_audit.config import AuditConfig
 from fedre_audit.federation.view import read_view
@@ -19,6 +20,7 @@ from fedre_audit.plan import make_plan
 from fedre_audit.stages import score
 from knowledge_forms.class_means import class_means
 from knowledge_forms.errors import AuditError
+from tests.browser.pages import comparison
 
 OPTIONS = {"clients": 5, "rounds": 2, "private_images": 150, "auxiliary_images": 150, "attacks": ["ridge"]}
 FORMS = ["raw", "prototype", "entangled:RAP"]
@@ -136,13 +138,18 @@ def test_differences_are_paired_by_client(compared):
 
 def test_what_would_lower_the_leak_is_the_other_arms_against_the_one_that_trained(compared):
     made = compared.comparison
-    assert made["reference_arm"] == "entangled:RAP"
-    assert made["lowering"] == []  # two rounds cannot be unmixed, so the arm was not assessed, and that is said
+    assert made["trained_arm"] == "entangled:RAP"
+    level = {arm["name"]: arm["verdict"]["level"] for arm in made["arms"]}
+    assert level["entangled:RAP"] == "NOT_ASSESSED"  # two rounds cannot be unmixed, and that is said
+    assert level[made["reference_arm"]] != "NOT_ASSESSED"
+    assert all("entangled" not in entry["change"] for entry in made["lowering"])
     assert (
         "Left out, because what was not assessed supports no statement: entangled:RAP." in compared.report.read_text()
     )
     arms = [{**arm, "verdict": {"level": "CLASS_LEVEL"}} for arm in made["arms"]]
-    entries = {(entry["change"], entry["metric"]): entry for entry in make_lowering(arms, compared.path)}
+    entries = {
+        (entry["change"], entry["metric"]): entry for entry in make_lowering(arms, compared.path, "entangled:RAP")
+    }
     found = entries["Send every representation (raw)", "psnr"]
     wanted = ("raw", "entangled:RAP", "ridge", "psnr")
     paired = next(
@@ -189,3 +196,16 @@ def test_forms_that_cannot_be_compared_are_refused(forms, needle):
 def test_each_form_by_its_own_system():
     arms = arms_of(AuditConfig(), ["raw", "prototype", "entangled:RAP"], True)
     assert [config.system for config in arms.values()] == ["fedallrep", "fedgh", "fedre"]
+
+
+def test_the_table_shows_the_numbers_of_the_page_and_names_a_smaller_group_that_decided():
+    made = comparison(("raw", "prototype"))
+    made["arms"][0]["verdict"] = {**made["arms"][0]["verdict"], "worst": {"attack": "ridge", "slice": "n1"}}
+    made["arms"][1]["rows"] = []
+    made["arms"][1]["verdict"] = {**made["arms"][1]["verdict"], "worst": None}
+    head, raw, prototype = table(made["arms"])
+    assert "over all classes" in head
+    row = made["arms"][0]["rows"][0]
+    assert f"floor {row['floor']['best']:.2f} · value {row['value']:.2f} · ceiling {row['ceiling']:.2f}" in raw
+    assert raw.endswith("(ridge, one round); decided by classes of 1 image")
+    assert prototype.endswith("no attack was scored")

@@ -6,7 +6,7 @@ import pytest
 from fedre_audit.audit.rows import FormAttack
 from fedre_audit.audit.scoring import PairScores
 from fedre_audit.stages.curves import Part
-from fedre_audit.stages.lowering import gains_of, of_comparison, of_run
+from fedre_audit.stages.lowering import gains_of, of_comparison, of_run, reference_of
 from fedre_audit.stages.points import Point
 from tests.reports.make_scores import row
 
@@ -155,3 +155,14 @@ def test_the_strongest_attacker_gains_most_on_guessing_of_its_own_images():
     arms = [arm("raw", row("raw", "ridge", 19.0)), arm("entangled:RAP", stream(14.0, 1, floor=10.0), easy)]
     (entry,) = of_comparison(arms, "entangled:RAP", lambda one, found: {0: found["value"]})
     assert entry["before"] == 14.0
+
+
+def test_changes_are_held_against_the_leakiest_assessed_arm_where_the_wanted_one_was_not():
+    def arm(name, value, level="CLASS_LEVEL"):
+        rows = [row("raw", "ridge", value)]
+        return {"name": name, "form": "raw", "verdict": {"level": level}, "rows": rows}
+
+    arms = [arm("a", 14.0), arm("b", 16.0), arm("c", 19.0, "NOT_ASSESSED")]
+    assert reference_of(arms, "a") == "a"
+    assert reference_of(arms, "c") == "b"
+    assert reference_of(arms[2:], "c") == "c"

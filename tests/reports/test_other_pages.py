@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from knowledge_forms.entangled import MECHANISMS
+from reports import texts
 from reports.comparisons import dump_comparison, render_comparison, render_comparison_card
 from reports.index import collect, write_index
 from reports.numbers import look_up
@@ -86,3 +88,29 @@ def test_an_empty_folder_says_so_and_none_is_refused(tmp_path):
     assert "no finished audit" in write_index(tmp_path)[0].read_text()
     with pytest.raises(SchemaError, match="not a folder"):
         write_index(tmp_path / "nowhere")
+
+
+def test_a_comparison_says_what_decided_each_form_and_spells_out_the_mechanisms(tmp_path):
+    made = comparison()
+    text = " ".join(Page(render_comparison(write(tmp_path / "a", made))).text.split())
+    assert text.count("on 60 rounds, unmixed, classes of 1 image: +2.16 dB over the mean image") == len(made["arms"])
+    assert set(MECHANISMS) == set(texts.MECHANISMS) - {"fixed"}
+    assert all(words in text for words in texts.MECHANISMS.values())
+
+
+def test_a_comparison_gives_the_true_reason_where_no_change_was_measured(tmp_path):
+    made = comparison()
+    made["lowering"] = []
+    level = {"level": "NOT_ASSESSED", "worst": None, "sentence": "Not assessed: ridge, slice n1 is failed."}
+    for arm in made["arms"][1:]:
+        arm["verdict"] = {**arm["verdict"], **level}
+        del arm["grounds"]
+    text = " ".join(Page(render_comparison(write(tmp_path / "a", made))).text.split())
+    assert "it takes two forms that were assessed, and here were 1." in text
+    assert "Not assessed: ridge (classes of 1 image) is failed." in text
+    made["reference_arm"] = made["arms"][1]["name"]
+    text = " ".join(Page(render_comparison(write(tmp_path / "b", made))).text.split())
+    assert f"{made['arms'][1]['name']}, which the others are held against, was not assessed." in text
+    made = comparison() | {"reference_arm": "raw", "trained_arm": "entangled:RAP"}
+    text = " ".join(Page(render_comparison(write(tmp_path / "c", made))).text.split())
+    assert "Of the assessed forms raw leaks most; entangled:RAP, which the server learned from, was not" in text
