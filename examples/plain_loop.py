@@ -1,16 +1,26 @@
-"""FedRE (arXiv 2511.22265) in a plain PyTorch loop, recorded by three lines marked `# recorded`.
+"""FedRE (arXiv 2511.22265) in a plain PyTorch loop on digits, recorded by three lines marked `# recorded`.
 
-python examples/plain_loop.py my-uploads && audit --uploads my-uploads
+    python examples/plain_loop.py my-uploads && audit --uploads my-uploads
+
+With the clients' weights, public images and the truth, the audit ends in a verdict:
+
+    PYTHONPATH=examples audit --uploads my-uploads --auxiliary mnist5k --encoder plain_loop:encoder \\
+        --weights "my-uploads-weights/client-{client}.safetensors" --truth my-uploads-truth
 """
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from fedre_audit.data import load_dataset, to_float
 from fedre_audit.record import Recorder, Truth
+
+CLIENTS = 6
 
 
 class Net(nn.Module):
@@ -23,6 +33,13 @@ class Net(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         return self.classifier(self.encoder(images))
+
+
+def encoder() -> nn.Module:
+    """What `--encoder plain_loop:encoder` calls: images [N,1,28,28] in [0,1] to what a client uploads."""
+    model = Net()
+    model(torch.zeros(1, 1, 28, 28))  # gives the lazy layer its size
+    return model.encoder
 
 
 def train(model: nn.Module, images: Tensor, labels: Tensor, lr: float, batch: int) -> None:
@@ -71,14 +88,18 @@ def federate(
 
 def main(path: str) -> None:
     torch.manual_seed(0)
-    data = [(torch.rand(80, 1, 12, 12), torch.randint(0, 10, (80,))) for _ in range(3)]
+    digits = load_dataset("mnist5k")  # images the clients hold are never given to the attacker
+    order = torch.randperm(len(digits))[: CLIENTS * 150].split(150)
+    data = [(to_float(digits.images[ids]), digits.labels[ids]) for ids in order]
     models = [Net() for _ in data]
     for model, (images, _) in zip(models, data, strict=True):
         model(images)
     recorder = Recorder(path, system="fedre", form="entangled", mechanism="RAP", classes=10)  # recorded
-    federate(models, data, 15, recorder, lambda client, round_, n: torch.rand(n).softmax(0))
+    federate(models, data, 40, recorder, lambda client, round_, n: torch.rand(n).softmax(0))
+    Path(f"{path}-weights").mkdir(exist_ok=True)
     for client, (images, labels) in enumerate(data):  # for the auditor alone, apart from the uploads
         Truth(f"{path}-truth").images(client, images, labels)
+        save_file(models[client].encoder.state_dict(), f"{path}-weights/client-{client}.safetensors")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """What can be said with what the auditor has, and what to add for more; printed before any work."""
 
+from attacks.base import ATTACKS
 from fedre_audit.foreign.config import ForeignConfig
 from fedre_audit.foreign.uploads import ForeignUploads
 
@@ -19,12 +20,8 @@ def plan(config: ForeignConfig, found: ForeignUploads) -> list[Line]:
         unmixing = ("no", "one round is not enough; record more rounds")
     else:
         unmixing = ("yes", "level Q0, each client's prototypes with their predicted error")
-    attacks = ", ".join(config.attacks)
-    decoders = (
-        ("yes", f"level Q3 at most: {attacks}")
-        if config.encoder
-        else ("no", "add --auxiliary, and --encoder with --weights")
-    )
+    attacks = ", ".join(f"{name} ({ATTACKS[name].level})" for name in config.attacks)
+    decoders = ("yes", f"by {attacks}") if config.encoder else ("no", "add --auxiliary, and --encoder with --weights")
     missing = [
         option
         for option, there in (
