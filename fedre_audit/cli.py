@@ -16,28 +16,34 @@ from knowledge_forms.errors import AuditError
 
 
 class Command(NamedTuple):
-    """module: file of fedre_audit/commands. usage: what follows the word. about: one line. example: a whole line."""
+    """module: file of fedre_audit/commands. usage: what follows the word. about: one line. example: a whole line.
+
+    own: whether its file names options in OWN. audits: whether it takes the options of the audit besides.
+    """
 
     module: str
     usage: str
     about: str
     example: str
+    own: bool = False
+    audits: bool = False
 
 
 COMMANDS = {
     "compare": Command(
         "compare", "[options]", "all forms and mechanisms on the same clients, images, seeds and attackers",
-        "audit compare --out runs/compared",
+        "audit compare --out runs/compared", own=True, audits=True,
     ),
     "reproduce": Command("reproduce", "WHAT [options]", "published tables beside ours: accuracy, communication, "
-                         "mechanisms, overhead, privacy, toy", "audit reproduce communication"),
+                         "mechanisms, overhead, privacy, toy", "audit reproduce communication", own=True),
     "train": Command("stage", "RUN", "train and record again", "audit train runs/my-run"),
     "attack": Command("stage", "RUN", "attack the recorded uploads again", "audit attack runs/my-run"),
     "score": Command("stage", "RUN", "score the reconstructions again", "audit score runs/my-run"),
     "report": Command("stage", "RUN", "write report.html again, byte for byte", "audit report runs/my-run"),
     "index": Command("index", "DIR", "one page over many runs, newest first, searchable", "audit index runs"),
     "list": Command(
-        "list", "WHAT", "forms, attacks, systems, families, models, datasets, metrics", "audit list attacks"
+        "list", "WHAT", "forms, mechanisms, attacks, systems, families, models, datasets, metrics",
+        "audit list attacks",
     ),
     "check": Command("check", "PATH ...", "are recorded uploads readable, whole and sane", "audit check my-uploads"),
     "import": Command("import_", "PATH --out DIR", "client data folders (.npz) of federated libraries, as truth",
@@ -52,13 +58,13 @@ COMMANDS = {
 OPTIONS = """\
 options of the audit (all of them: audit --form entangled --help)
   --form FORM         raw, prototype or entangled (default)
-  --dataset NAME      mnist5k (default, embedded), cifar10, tinyimagenet or imagefolder:PATH
+  --dataset NAME      mnist5k (default, embedded), fashionmnist, cifar10, cifar100, tinyimagenet, imagefolder:PATH
   --data-root DIR     where data sets are found (default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit)
   --preset NAME       quick (default, about a minute), small (minutes) or full (the published setting: for CUDA)
   --out DIR           the run folder; the same configuration resumes it
   --config FILE       a YAML file of options; options on the command line win
   --uploads DIR       audit recorded uploads of your own federation (audit --uploads DIR --help)
-  --dry-run           print plan, cost and traffic, and do nothing
+  --dry-run           print plan, cost and traffic; train and fetch nothing
   --quiet             the result alone          --json   the result as one line of JSON
   --fail-on LEVELS    sample, class, not-assessed (a comma list): exit 3 at such a verdict
   --clients, --rounds, --seed, --device, --broadcast on|off, ...
@@ -70,11 +76,44 @@ exit codes
 """
 
 
+def audit_options(config: type | None = None) -> str:
+    """Every option of the audit, or of the audit of recorded uploads where `config` is theirs."""
+    from fedre_audit.config import PRESETS, AuditConfig
+    from fedre_audit.manual import config_lines, own_lines
+    from fedre_audit.options import SHARED
+
+    keys = config_lines(config or AuditConfig, {} if config else PRESETS)
+    return "\n".join(["how to run and answer", *own_lines(SHARED), "", "what to audit", *keys]) + "\n\n"
+
+
+def command_options(word: str) -> str:
+    """Options of one command; of the audit's, which it may take besides, the place where they stand."""
+    from fedre_audit.manual import own_lines
+
+    command = COMMANDS[word]
+    if not command.own:
+        return ""
+    own = own_lines(importlib.import_module(f"fedre_audit.commands.{command.module}").OWN)
+    besides = ["  and all options of the audit: audit --form entangled --help"] if command.audits else []
+    return "\n".join(["options", *own, *besides]) + "\n\n"
+
+
+def long_help(uploads: bool) -> str:
+    """Help of the audit with all of its options."""
+    if not uploads:
+        return f"usage: audit [options]\n\n{audit_options()}{EXIT_CODES}"
+    from fedre_audit.foreign.config import ForeignConfig
+
+    return f"usage: audit --uploads DIR [options]\n\n{audit_options(ForeignConfig)}{EXIT_CODES}"
+
+
 def help_text(word: str | None = None) -> str:
     """Help of one command, or of all."""
     if word is not None:
         command = COMMANDS[word]
-        return f"usage: audit {word} {command.usage}\n\n{command.about}\n\nexample\n  {command.example}\n\n{EXIT_CODES}"
+        options = command_options(word)
+        usage, example = f"usage: audit {word} {command.usage}", f"example\n  {command.example}"
+        return "\n\n".join([usage, command.about, example, options + EXIT_CODES])
     lines = [
         f"  {f'{name} {command.usage}':<26}{command.about}\n{'':28}{command.example}"
         for name, command in COMMANDS.items()
@@ -105,7 +144,11 @@ def dispatch(arguments: Sequence[str]) -> int:
     if list(arguments) == ["--version"]:
         print(f"fedre-audit {__version__}")
         return 0
-    if any(word.partition("=")[0] == "--uploads" for word in arguments):
+    uploads = any(word.partition("=")[0] == "--uploads" for word in arguments)
+    if asks_help and first.startswith("-"):
+        print(long_help(uploads), end="")
+        return 0
+    if uploads:
         return importlib.import_module("fedre_audit.commands.uploads").run("audit", arguments)
     if not arguments or first.startswith("-"):
         return importlib.import_module("fedre_audit.commands.audit").run("audit", arguments)

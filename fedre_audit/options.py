@@ -16,7 +16,7 @@ FAIL_ON = {
     "class": ("CLASS_LEVEL", "SAMPLE_LEVEL"),
     "not-assessed": ("NOT_ASSESSED",),
 }
-FAIL_ON_HELP = "sample, class, not-assessed: exit 3 at such a verdict"
+FAIL_ON_HELP = "sample, class, not-assessed (a comma list): exit 3 at such a verdict"
 LISTS = tuple(field.name for field in fields(AuditConfig) if "list[" in str(field.type))
 
 
@@ -51,18 +51,23 @@ def normalise(arguments: Sequence[str]) -> list[str]:
     return words
 
 
+SHARED: list[tuple[str, dict[str, Any]]] = [
+    ("--config", {"action": "config", "metavar": "FILE", "help": "YAML file of options; the command line wins"}),
+    ("--out", {"type": str | None, "default": None, "metavar": "DIR", "help": "run folder (default runs/<name>)"}),
+    ("--quiet", {"action": "store_true", "help": "print the result alone"}),
+    ("--json", {"action": "store_true", "help": "the result as one line of JSON"}),
+    ("--dry_run", {"action": "store_true", "help": "print plan, cost and traffic; train and fetch nothing"}),
+    ("--fail_on", {"type": str, "default": "", "metavar": "LEVELS", "help": FAIL_ON_HELP}),
+]
+"""Options of every command that audits, as name and settings of `add_argument`."""
+
+
 def make_parser(command: str, *, own: Sequence[tuple[str, dict[str, Any]]] = ()) -> Any:
     """The typed parser of one command: every key of AuditConfig, what all commands share, and its `own` options."""
     from jsonargparse import ArgumentParser
 
     parser = ArgumentParser(prog=f"audit {command}".strip(), exit_on_error=False, description=__doc__)
-    parser.add_argument("--config", action="config", help="YAML file of options")
-    parser.add_argument("--out", type=str | None, default=None, help="run folder (default runs/<name>)")
-    parser.add_argument("--quiet", action="store_true", help="print the result alone")
-    parser.add_argument("--json", action="store_true", help="the result as one line of JSON")
-    parser.add_argument("--dry_run", action="store_true", help="print plan, cost and traffic, and do nothing")
-    parser.add_argument("--fail_on", type=str, default="", help=FAIL_ON_HELP)
-    for name, settings in own:
+    for name, settings in (*SHARED, *own):
         parser.add_argument(name, **settings)
     parser.add_class_arguments(AuditConfig)
     return parser

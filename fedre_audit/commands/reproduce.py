@@ -3,10 +3,24 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from knowledge_forms.errors import AuditError
 
 USAGE = "audit reproduce WHAT [--preset small|full] [--out DIR] [--seed N] [--device D] [--data-root DIR] [--sweep]"
+
+DEVICES = ("auto", "cpu", "cuda")
+OWN: list[tuple[str, dict[str, Any]]] = [
+    ("--preset", {"default": "small", "metavar": "small|full",
+                  "help": "small (default): minutes on 2 cores; full: the published setting, for CUDA"}),
+    ("--out", {"default": None, "metavar": "DIR", "help": "run folder (default runs/reproduce-WHAT-PRESET)"}),
+    ("--seed", {"type": int, "default": 0, "metavar": "N", "help": "the first seed (default 0)"}),
+    ("--device", {"default": "auto", "choices": DEVICES, "metavar": "auto|cpu|cuda", "help": "where to compute"}),
+    ("--data-root", {"default": None, "metavar": "DIR",
+                     "help": "where data sets are found (default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit)"}),
+    ("--sweep", {"action": "store_true", "help": "privacy alone: over settings of the attack, as far as it goes"}),
+]  # fmt: skip
+"""Options, as name and settings of `add_argument`."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -20,12 +34,8 @@ def run(command: str, arguments: Sequence[str]) -> int:
     """Parse, measure, write reproduce.json and reproduce.html, print the rows."""
     parser = Parser(prog="audit reproduce", usage=USAGE)
     parser.add_argument("what")
-    parser.add_argument("--preset", default="small")
-    parser.add_argument("--out", default=None)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
-    parser.add_argument("--data-root", default=None)
-    parser.add_argument("--sweep", action="store_true")
+    for name, settings in OWN:
+        parser.add_argument(name, **settings)
     asked = parser.parse_args(list(arguments))
 
     from fedre_audit.reproduce.base import Request, reproduce

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedre_audit.options import FAIL_ON_HELP, normalise, split_fail_on
+from fedre_audit.options import SHARED, normalise, split_fail_on
 from knowledge_forms.errors import AuditError
 
 
@@ -15,12 +15,8 @@ def run(command: str, arguments: Sequence[str]) -> int:
     from fedre_audit.foreign.config import ForeignConfig
 
     parser = ArgumentParser(prog="audit", exit_on_error=False, description="Audit recorded uploads.")
-    parser.add_argument("--config", action="config", help="YAML file of options")
-    parser.add_argument("--out", type=str | None, default=None, help="run folder (default runs/<name>)")
-    parser.add_argument("--quiet", action="store_true", help="print the result only")
-    parser.add_argument("--json", action="store_true", help="the result as one line of JSON")
-    parser.add_argument("--dry_run", action="store_true", help="print the plan and do nothing")
-    parser.add_argument("--fail_on", type=str, default="", help=FAIL_ON_HELP)
+    for name, settings in SHARED:
+        parser.add_argument(name, **settings)
     parser.add_class_arguments(ForeignConfig)
     values = parser.parse_args(normalise(arguments)).as_dict()
     values.pop("config", None)
