@@ -108,8 +108,11 @@ def fewer(config: AuditConfig, private: int, public: int, there: int) -> str:
     return "" if (private, public) == asked else f" (it holds {there}; {asked[0]} and {asked[1]} were asked for)"
 
 
-def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1) -> Plan:
-    """Plan of one audit, or of `arms` audits of one training. Raises AuditError on a bad configuration."""
+def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1, dry: bool = False) -> Plan:
+    """Plan of one audit, or of `arms` audits of one training; dry: nothing is fetched for it.
+
+    Raises AuditError on a bad configuration, and, if dry, where images would have to be fetched first.
+    """
     from fedre_audit.pipeline import check_names
 
     config = resolve(config)
@@ -117,7 +120,7 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     members = FAMILIES[config.family]
     attacks = {name: ATTACKS[name] for name in config.attacks or ()}
     torch.set_num_threads(config.threads)
-    prepared = prepared or prepare(config)
+    prepared = prepared or prepare(config, dry=dry)
     data, clients = prepared.data, len(prepared.parts)
     shape = (data.shape[0], data.shape[1], data.shape[2])
     classes = len(data.classes)

@@ -21,7 +21,8 @@ def run(command: str, arguments: Sequence[str]) -> int:
     from fedre_audit.plan import make_plan
 
     if options.dry_run:
-        print(json.dumps(make_plan(options.config).as_dict()) if options.json else make_plan(options.config).text())
+        plan = make_plan(options.config, dry=True)
+        print(json.dumps(plan.as_dict()) if options.json else plan.text())
         return 0
     path = out or default_path(resolve(options.config))
     if not quiet and not (path / "scores.json").exists():

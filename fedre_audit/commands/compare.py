@@ -46,7 +46,9 @@ def run(command: str, arguments: Sequence[str]) -> int:
     forms = [word for word in options.forms.replace(" ", "").split(",") if word] or list(DEFAULT_FORMS)
     arms = arms_of(options.config, forms, options.config.own_system)
     quiet = options.quiet or options.json
-    plan = None if quiet and not options.dry_run else make_plan(arms[trainer(forms)], arms=len(arms))
+    plan = (
+        None if quiet and not options.dry_run else make_plan(arms[trainer(forms)], arms=len(arms), dry=options.dry_run)
+    )
     if options.dry_run and plan:
         print(json.dumps(plan.as_dict()) if options.json else f"{plan.text()}\nforms           {', '.join(arms)}")
         return 0

@@ -86,13 +86,17 @@ def to_float(images: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Request:
-    """What a loader is asked: where data lies and decoded tensors are kept, whom to tell, whether it may download."""
+    """What a loader is asked: where data lies and decoded tensors are kept, whom to tell, whether it may download.
+
+    dry: only say what would be downloaded.
+    """
 
     argument: str
     root: Path
     cache: Path
     progress: Progress | None = None
     download: bool = False
+    dry: bool = False
 
     def find(self, title: str, names: tuple[str, ...], advice: str, official: tuple[Source, ...] = ()) -> Path:
         """The first of `names` under the root, after a download of `official` (the last is among the names) if allowed.
@@ -103,6 +107,15 @@ class Request:
             if (self.root / name).exists():
                 return self.root / name
         if self.download and official:
+            if self.dry:
+                missing, what = (
+                    "" if self.root.is_dir() else ", which does not exist",
+                    ", ".join(one.url for one in official),
+                )
+                raise AuditError(
+                    f"no {title} under {self.root}{missing}; without --dry-run {what} would "
+                    "be fetched; or point --data-root or $FEDRE_AUDIT_DATA at the folder that holds it"
+                )
             folder = (self.root / next(name for name in names if name.endswith(official[-1].name))).parent
             return [fetch(source, folder, progress=self.progress) for source in official][-1]
         raise AuditError(
@@ -131,15 +144,17 @@ def load_dataset(
     cache: Path | None = None,
     progress: Progress | None = None,
     download: bool = False,
+    dry: bool = False,
 ) -> ImageData:
     """The data set `spec` names: one of `audit list datasets`, or `imagefolder:PATH`.
 
     `root` is the data folder (default `default_root()`), `cache` keeps decoded tensors (default
     `default_cache()`), `progress(done, total)` is called while an archive is fetched (MiB) and while images are
-    decoded. `download` allows fetching what is not there from its official address.
+    decoded. `download` allows fetching what is not there from its official address;
+    `dry` names that address instead, as an AuditError.
     Raises AuditError on an unknown name (listing the choices) and on a missing or unreadable archive.
     """
     name, colon, argument = spec.partition(":")
     key = f"{name}:PATH" if colon else name
     loader = DATASETS[key if key in DATASETS else spec]
-    return loader(Request(argument, root or default_root(), cache or default_cache(), progress, download))
+    return loader(Request(argument, root or default_root(), cache or default_cache(), progress, download, dry))

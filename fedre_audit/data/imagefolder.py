@@ -1,7 +1,7 @@
 """`imagefolder:PATH`: a folder per class, in a folder or archive, with or without train/ and test/."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 
 import torch
 
@@ -34,7 +34,7 @@ def read_tree(path: Path, name: str, *, progress: Progress | None = None) -> Ima
     contents = dict(read_files(path, is_image))
     if not contents:
         raise AuditError(f"{path} holds no image; it must be a tree with a folder of images per class")
-    placed = place(sorted(contents), str(path))
+    placed = place(sorted(contents), str(path), empty_folders(path, contents))
     classes = tuple(sorted({label for _, label, _ in placed}))
     number = {label: index for index, label in enumerate(classes)}
     return ImageData(
@@ -46,13 +46,27 @@ def read_tree(path: Path, name: str, *, progress: Progress | None = None) -> Ima
     )
 
 
-def place(files: Sequence[str], where: str) -> list[tuple[int, str, str]]:
+def empty_folders(path: Path, files: Iterable[str]) -> list[str]:
+    """Folders directly in the folder `path`, and in its train/, that hold none of `files`."""
+    found = [
+        below.relative_to(path).as_posix()
+        for base in (path, path / "train")
+        if base.is_dir()
+        for below in base.iterdir()
+        if below.is_dir() and not below.name.startswith((".", "__"))
+    ]
+    held = {parent.as_posix() for file in files for parent in PurePosixPath(file).parents}
+    return sorted(set(found) - held)
+
+
+def place(files: Sequence[str], where: str, empty: Sequence[str] = ()) -> list[tuple[int, str, str]]:
     """(official split, class, file) of every file name, sorted so that the training part comes first.
 
     The folders all files share are skipped. Where what then comes first is `train` and a held-out name
     (test, val, ...) and nothing else, that is the split and the next folder the class.
     Raises AuditError on fewer than two classes, an image in no class folder and a held-out class that
-    training lacks (a flat `val/images/` would otherwise pass as a class of its own).
+    training lacks (a flat `val/images/` would otherwise pass as a class of its own). empty: folders without
+    an image, named where classes are missing.
 
     >>> place(["x/train/cat/1.png", "x/train/dog/1.png", "x/test/cat/2.png"], "x.zip")[-1]
     (1, 'cat', 'x/test/cat/2.png')
@@ -71,7 +85,10 @@ def place(files: Sequence[str], where: str) -> list[tuple[int, str, str]]:
         for file, parts in zip(files, folders, strict=True)
     )
     if len({label for _, label, _ in placed}) < 2:
-        raise AuditError(f"{where} has a single class folder; it must hold at least two")
+        if not tops and shallowest == 0:
+            raise AuditError(f"{where}: its images lie directly in it; sort them into at least two class folders")
+        without = f" (class folder {', '.join(empty)} holds no image)" if empty else ""
+        raise AuditError(f"{where} has a single class folder{without}; it must hold at least two")
     trained = {label for split, label, _ in placed if split == 0}
     for split, label, file in placed:
         if split and label not in trained:

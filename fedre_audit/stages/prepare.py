@@ -56,10 +56,10 @@ class Prepared:
         ]
 
 
-def load_images(spec: str, *, root: Path | None, quiet: bool) -> ImageData:
-    """The data set of this name, fetched where it is not there; says how far it is unless `quiet`."""
+def load_images(spec: str, *, root: Path | None, quiet: bool, dry: bool = False) -> ImageData:
+    """The data set of this name, fetched where it is not there; says how far it is unless `quiet`; dry: not fetched."""
     with late("load images", quiet=quiet) as tell:
-        return load_dataset(spec, root=root, progress=tell, download=True)
+        return load_dataset(spec, root=root, progress=tell, download=True, dry=dry)
 
 
 def sizes_of(config: AuditConfig, data: ImageData) -> tuple[int, int]:
@@ -83,11 +83,11 @@ def sizes_of(config: AuditConfig, data: ImageData) -> tuple[int, int]:
     return min(train, max(1, there * private // total)), auxiliary
 
 
-def prepare(config: AuditConfig, *, quiet: bool = False) -> Prepared:
-    """Load, split and partition as `config` says."""
+def prepare(config: AuditConfig, *, quiet: bool = False, dry: bool = False) -> Prepared:
+    """Load, split and partition as `config` says. dry: AuditError where images would have to be fetched first."""
     if config.clients is None:
         raise ValueError("prepare needs a resolved configuration")
-    load = partial(load_images, root=Path(config.data_root) if config.data_root else None, quiet=quiet)
+    load = partial(load_images, root=Path(config.data_root) if config.data_root else None, quiet=quiet, dry=dry)
     data = load(config.dataset)
     if config.classes is not None and config.classes < len(data.classes):
         data = data.limit_classes(config.classes)

@@ -95,6 +95,16 @@ def test_a_dry_run_prints_plan_cost_and_traffic_and_does_nothing(tmp_path, capsy
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("word", [[], ["compare"]])
+def test_a_dry_run_says_what_it_would_fetch_and_fetches_nothing(word, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("fedre_audit.data.base.fetch", lambda *_, **__: pytest.fail("went to the network"))
+    assert main([*word, "--dataset", "cifar10", "--data-root", str(tmp_path / "none"), "--dry-run"]) == 2
+    error = capsys.readouterr().err
+    assert f"under {tmp_path / 'none'}, which does not exist" in error
+    assert "cifar-10-binary.tar.gz would be fetched" in error
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_full_dry_run_shares_a_small_data_set_out_and_warns_of_the_cost(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["--preset", "full", "--family", "small", "--rounds", "1000000", "--dry-run"]) == 0

@@ -62,7 +62,7 @@ def test_flat_validation_folder_is_no_class(pack, png):
     [
         ([], "holds no image"),
         (["a/1.png"], "single class"),
-        (["1.png", "2.png"], "single class"),
+        (["1.png", "2.png"], "lie directly in it"),
         (["train/a/1.png", "test/a/2.png"], "single class"),
         (["a/1.png", "b/1.png", "1.png"], "'1.png' lies in no class folder"),
         (["a/1.png", "b/.hidden.png", "__MACOSX/b/1.png"], "single class"),
@@ -71,6 +71,12 @@ def test_flat_validation_folder_is_no_class(pack, png):
 def test_trees_without_classes(pack, png, names, message):
     path = pack("tree.zip", {"note.txt": b"", **{name: png(1) for name in names}})
     with pytest.raises(AuditError, match=message):
+        load_dataset(f"imagefolder:{path}")
+
+
+def test_an_empty_class_folder_is_named(pack, png):
+    path = pack("tree", {"a/1.png": png(1), "b/note.txt": b"x", ".c/x": b""})
+    with pytest.raises(AuditError, match=r"single class folder \(class folder b holds no image\)"):
         load_dataset(f"imagefolder:{path}")
 
 
