@@ -27,7 +27,8 @@ def table(arms: Sequence[Any]) -> list[str]:
             row = drawn[1]
             numbers = (("floor", row["floor"]["best"]), ("value", row["value"]), ("ceiling", row["ceiling"]))
             shown = " · ".join(f"{name} {value:.2f}" for name, value in numbers if value is not None)
-            said = f"{shown} ({row['attack']}, {stream_words(row['stream'])})"
+            weak = "" if row["status"] == "ok" else f", {row['status'].replace('_', ' ')}"
+            said = f"{shown} ({row['attack']}, {stream_words(row['stream'])}{weak})"
         worst = arm["verdict"]["worst"]
         if worst is not None and worst["slice"] != "all":
             said += f"; decided by {slice_words(worst['slice'])}"
