@@ -37,6 +37,9 @@ def check_names(config: AuditConfig) -> None:
                             (LAWS, [config.weight_law]),
                             (MAPPINGS, [config.mapping])):  # fmt: skip
         problems += [registry.refusal(name) for name in names if name not in registry]
+    form, colon, mechanism = config.form.partition(":")
+    if colon and form == "entangled":
+        problems = [f"--form {config.form}: write --form entangled --mechanism {mechanism}", *problems[1:]]
     problems += [
         f"attack '{name}' is a floor and always runs; leave it out of --attacks"
         for name in config.attacks or ()

@@ -8,7 +8,7 @@ from fedre_audit.config import AuditConfig
 from knowledge_forms.errors import AuditError
 
 SHARED = ("config", "out", "quiet", "json", "dry_run", "fail_on", "help")
-LISTS = ("forms", "attacks", "systems", "families", "models", "datasets", "metrics")
+LISTS = ("forms", "mechanisms", "attacks", "systems", "families", "models", "datasets", "metrics")
 
 
 def choices() -> dict[str, list[str]]:

@@ -20,14 +20,32 @@ def first_line(thing: object) -> str:
     return (thing.__doc__ or "").strip().splitlines()[0] if thing.__doc__ else ""
 
 
+LETTERS = (
+    {"R": "random weights", "V": "equal (vanilla) weights"},
+    {"S": "one selected", "A": "all averaged"},
+    {"R": "representations", "P": "class prototypes"},
+)
+"""What each letter of a mechanism means, by its place."""
+
+
+def spelled_out(mechanism: str) -> str:
+    """A mechanism in words.
+
+    >>> spelled_out("RAP"), spelled_out("VAR")
+    ('random weights, all averaged, of class prototypes', 'equal (vanilla) weights, all averaged, of representations')
+    """
+    weights, how, items = (words[letter] for words, letter in zip(LETTERS, mechanism, strict=True))
+    return f"{weights}, {how}, of {items}"
+
+
 LISTS: dict[str, tuple[Row, Callable[[], list[Row]]]] = {
     "forms": (
         ("form", "what the label encoding tells", "what it is"),
         lambda: [(name, form().discloses, first_line(form)) for name, form in FORMS.items()],
     ),
     "mechanisms": (
-        ("mechanism", "items", "weights", "what the label encoding tells"),
-        lambda: [(name, m.items, m.weighting, m.discloses) for name, m in MECHANISMS.items()],
+        ("mechanism", "spelled out", "what the label encoding tells"),
+        lambda: [(name, spelled_out(name), m.discloses) for name, m in MECHANISMS.items()],
     ),
     "attacks": (
         ("attack", "level", "cost", "what it is"),

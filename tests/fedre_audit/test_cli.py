@@ -61,6 +61,8 @@ def test_all_problems_are_named_at_once(tmp_path, capsys):
     error = capsys.readouterr().err
     for needle in ("4 problems", "unknown form 'x'", "unknown system 'y'", "unknown attack 'z'", "is a floor"):
         assert needle in error
+    assert main(["--form", "entangled:RSR"]) == 2
+    assert capsys.readouterr().err == "audit: --form entangled:RSR: write --form entangled --mechanism RSR\n"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ def test_bash_completes_commands_options_and_values():
     assert "--private-images" in complete(["audit", "--pri"], 1)
     assert complete(["audit", "--form", "en"], 2) == ["entangled"]
     assert complete(["audit", "--fail-on", ""], 2) == ["sample", "class", "not-assessed"]
-    assert complete(["audit", "list", "me"], 2) == ["metrics"]
+    assert complete(["audit", "list", "me"], 2) == ["mechanisms", "metrics"]
 
 
 def test_other_shells_get_a_script_and_unknown_ones_an_answer(capsys):
