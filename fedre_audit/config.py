@@ -206,6 +206,17 @@ def resolve(config: AuditConfig) -> AuditConfig:
     return config
 
 
+def form_name(config: AuditConfig) -> str:
+    """The audited form as `audit compare` names it.
+
+    >>> form_name(AuditConfig(form="raw")), form_name(AuditConfig(mechanism="VAP", weights="fixed"))
+    ('raw', 'entangled:VAP:fixed')
+    """
+    if config.form != "entangled":
+        return config.form
+    return f"entangled:{config.mechanism}" + (":fixed" if config.weights == "fixed" else "")
+
+
 INDIFFERENT = ("data_root", "workers")
 """Keys that do not decide the result: where the data lies and how many processes share the work."""
 

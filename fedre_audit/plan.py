@@ -1,6 +1,7 @@
 """What an audit is about to do, what it will cost here, and what will cross the wire: said before long work."""
 
 import math
+import os
 import time
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +19,10 @@ from fedre_audit.workers import forkable
 
 SECONDS_PER_CLIENT = {"cheap": 0.6, "medium": 6.0, "heavy": 60.0}
 """Rough seconds of one attack on one client, both forms, by declared cost; measured on one 2020s server core."""
+SCORING_PER_CLIENT, ROUND_PER_CLIENT = 1.0, 0.005
+"""Seconds that do not depend on how many images a client has; measured likewise."""
+FEW_IMAGES = 10
+"""Training images below which a client's share is said to be small."""
 LONG = 3600.0
 """Seconds from which a plan warns."""
 
@@ -33,6 +38,7 @@ class Plan:
     stages: dict[str, float]
     traffic: dict[str, int]
     broadcast: int
+    notes: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -54,7 +60,7 @@ class Plan:
         return (
             f"plan: {self.clients}, {self.images}; {self.config.form} uploads; attacks {', '.join(self.attacks)}; "
             f"about {clock(self.seconds)} (a rough guess from one timed batch)"
-            + (f"; {self.warning}" if self.warning else "")
+            + "".join(f"; {text}" for text in (self.warning, *self.notes) if text)
         )
 
     def text(self) -> str:
@@ -70,6 +76,7 @@ class Plan:
             *(("", f"{count:,} as {form}") for form, count in self.traffic.items() if form != self.config.form),
             ("broadcast", f"{self.broadcast:,} scalars a round" if self.broadcast else "none"),
             *([("warning", self.warning)] if self.warning else []),
+            *(("note", note) for note in self.notes),
         ]
         return "\n".join(f"{name:<22}{value}" for name, value in rows)
 
@@ -108,6 +115,27 @@ def fewer(config: AuditConfig, private: int, public: int, there: int) -> str:
     return "" if (private, public) == asked else f" (it holds {there}; {asked[0]} and {asked[1]} were asked for)"
 
 
+def busy() -> float:
+    """How many times longer work takes while others use this machine, at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def notes_on(prepared: Prepared) -> tuple[str, ...]:
+    """What about the data a reader should know before long work: tiny clients, classes of a single image."""
+    data, sizes = prepared.data, sorted(len(train) for train, _ in prepared.parts)
+    found = []
+    if (few := sum(size < FEW_IMAGES for size in sizes)) > 0:
+        found.append(
+            f"{few} of {len(sizes)} clients train on fewer than {FEW_IMAGES} images (smallest {sizes[0]}, median "
+            f"{sizes[len(sizes) // 2]}); lower --clients, or raise --private-images"
+        )
+    counts = data.labels.bincount(minlength=len(data.classes)).tolist()
+    if single := [name for name, count in zip(data.classes, counts, strict=True) if count == 1]:
+        named = ", ".join(single[:5]) + (", ..." if len(single) > 5 else "")
+        found.append(f"classes of a single image, whose mean is that image: {named}; add images or merge classes")
+    return tuple(found)
+
+
 def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1, dry: bool = False) -> Plan:
     """Plan of one audit, or of `arms` audits of one training; dry: nothing is fetched for it.
 
@@ -128,13 +156,14 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     per_round = sum(len(train) * cost[members[k % len(members)]] for k, (train, _) in enumerate(prepared.parts))
     # Local epochs forward and backward, and one forward pass (a third) that makes the representations.
     training = (config.rounds or 0) * per_round * (config.local_epochs + 0.35)
+    training += (config.rounds or 0) * clients * ROUND_PER_CLIENT
     # Attackers train on the public images: their declared seconds are of a quick audit's small ones.
     pixels = len(prepared.auxiliary.images) * math.prod(shape) / (2500 * 28 * 28)
     # A decoder is trained once for all arms; the others spend their time on the uploads of each.
     spent = [SECONDS_PER_CLIENT[cls.cost] * (1 if name == "decoder" else arms) for name, cls in attacks.items()]
-    attacking = sum(spent) * clients * max(1.0, pixels)
+    attacking = sum(spent) * clients * max(1.0, pixels) * busy()
     private, public = len(prepared.split.private), len(prepared.auxiliary.images)
-    scoring = 5e-3 * private * len(attacks)
+    scoring = (5e-3 * private * len(attacks) + SCORING_PER_CLIENT * clients) * busy()
     shared = min(forkable(config.workers, config.threads), clients)  # processes that share the clients
     stages = {
         "train and record": training / shared,
@@ -151,4 +180,5 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
         stages=stages,
         traffic=traffic_of(prepared, config.feature_width),
         broadcast=clients * classes * (config.feature_width + 1) if config.broadcast else 0,
+        notes=notes_on(prepared),
     )

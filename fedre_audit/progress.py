@@ -1,6 +1,7 @@
 """Progress of long work, on stderr so that stdout stays for results: a bar on a terminal, plain lines elsewhere."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -84,6 +85,24 @@ def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Tick]:
         return
     with (bar if sys.stderr.isatty() else plain)(title, total) as tick:
         yield tick
+
+
+@contextmanager
+def beat(title: str, *, seconds: float = 15.0) -> Iterator[None]:
+    """A line every `seconds` of work that counts no steps: that it goes on, and since when."""
+    started, ended = time.monotonic(), threading.Event()
+
+    def say() -> None:
+        while not ended.wait(seconds):
+            print(f"{title}: {clock(time.monotonic() - started)} so far", file=sys.stderr, flush=True)
+
+    voice = threading.Thread(target=say, daemon=True)
+    voice.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        voice.join()
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`audit reproduce WHAT`: a published table beside ours, with its protocol, floors and a page."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,12 +39,18 @@ def run(command: str, arguments: Sequence[str]) -> int:
         parser.add_argument(name, **settings)
     asked = parser.parse_args(list(arguments))
 
-    from fedre_audit.reproduce.base import Request, reproduce
+    from fedre_audit.progress import beat
+    from fedre_audit.reproduce.base import REPRODUCTIONS, Request, reproduce
     from reports.reproduction import write_page_of
 
     out = Path(asked.out or f"runs/reproduce-{asked.what}-{asked.preset}")
     root = Path(asked.data_root) if asked.data_root else None
-    content = reproduce(asked.what, Request(asked.preset, out, asked.seed, asked.device, root, asked.sweep))
+    request = Request(asked.preset, out, asked.seed, asked.device, root, asked.sweep)
+    cost = "minutes on 2 cores" if asked.preset == "small" else "the published setting, for CUDA"
+    print(f"plan: {asked.what} ({REPRODUCTIONS[asked.what].title}), preset {asked.preset}: {cost}; into {out}",
+          file=sys.stderr, flush=True)  # fmt: skip
+    with beat(f"reproduce {asked.what}"):
+        content = reproduce(asked.what, request)
     for row in content["rows"]:
         shown = {key: "-" if row[key] is None else f"{row[key]:.2f}" for key in ("published", "ours", "floor")}
         interval = "" if row["ci95"] is None else f" [{row['ci95'][0]:.2f}, {row['ci95'][1]:.2f}]"

@@ -24,6 +24,7 @@ from fedre_audit.audit.rows import FormAttack, fill_ceilings, make_row, top_row
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, SLICES, slices
 from fedre_audit.audit.truth import Contribution, read_truth
 from fedre_audit.audit.verdict import verdict
+from fedre_audit.config import form_name
 from fedre_audit.data.base import to_float
 from fedre_audit.federation.history import read_history
 from fedre_audit.federation.view import read_view
@@ -117,7 +118,7 @@ def score_forms(
 
     with (
         Workers(work, [1.0] * len(items), forkable(config.workers, config.threads)) as pool,
-        progress("score clients", len(items), quiet=quiet) as tick,
+        progress(f"score {form_name(config)} of clients", len(items), quiet=quiet) as tick,
     ):
         done = {}
         for item, found in pool.map(None):
@@ -334,10 +335,11 @@ def score(
             "classes": classes,
             "private": len(prepared.split.private),
             "auxiliary": len(images),
-            "auxiliary_from": config.auxiliary,
             "disjoint": True,
             "duplicates_dropped": prepared.split.duplicates_dropped,
             **named(prepared.data.classes),
+            # What a recorded federation's public images come from is not in the run's own configuration.
+            **({} if config.family == RECORDED else {"auxiliary_from": config.auxiliary}),
         },
         "federation": federation_block(parts[0][0], views[0]),
         "rows": rows,

@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+import sys
 from collections.abc import Sequence
 from functools import partial
 from importlib.metadata import version
@@ -83,6 +84,18 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False, others: Sequence
     recorder = make_recorder(run, prepared, [make_recorder(other, prepared) for other in others])
     images = sum(len(own.images) for own in clients)
     with progress("train clients", config.rounds or 0, quiet=quiet) as tick:
+        rounds_seen = 0
+
+        def on_round(row: dict[str, Any]) -> None:
+            nonlocal rounds_seen
+            if rounds_seen == 0 and row["round"] > 0 and not quiet:
+                print(f"train clients: resumed at round {row['round'] + 1}", file=sys.stderr, flush=True)
+            while rounds_seen < row["round"]:  # done before the interruption
+                rounds_seen += 1
+                tick()
+            rounds_seen += 1
+            tick(images, f"{len(clients)} clients")
+
         run_federation(
             models=models,
             client_data=clients,
@@ -90,6 +103,6 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False, others: Sequence
             form=recorder.form,
             config=config,
             recorder=recorder,
-            on_round=lambda row: tick(images, f"{len(clients)} clients"),
+            on_round=on_round,
         )
     write_manifest(run, prepared)

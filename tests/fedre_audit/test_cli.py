@@ -16,7 +16,7 @@ from fedre_audit.commands.audit import exit_code
 from fedre_audit.commands.completion import script
 from fedre_audit.config import AuditConfig, resolve
 from fedre_audit.options import command_line, parse
-from fedre_audit.progress import describe, progress
+from fedre_audit.progress import beat, describe, progress
 from fedre_audit.result import AuditResult
 from tests.reports.make_scores import make_run, scores
 
@@ -95,6 +95,33 @@ def test_a_dry_run_prints_plan_cost_and_traffic_and_does_nothing(tmp_path, capsy
     assert plan["traffic"]["entangled"] == 4 * (512 + 10)
     assert plan["broadcast"] == 4 * 10 * 513
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_counts_clients_and_names_small_ones_and_classes_of_one_image(tmp_path, capsys):
+    from PIL import Image
+
+    from fedre_audit.plan import make_plan
+
+    few, many = (make_plan(AuditConfig(clients=clients, rounds=5)) for clients in (10, 300))
+    assert many.stages["score and report"] > 5 * few.stages["score and report"]
+    assert few.notes == ()
+    assert "300 of 300 clients train on fewer than 10 images (smallest 2, median 3)" in many.text()
+    for name, count in (("cats", 30), ("dogs", 30), ("lonely", 1)):
+        (tmp_path / name).mkdir()
+        for i in range(count):
+            Image.new("L", (8, 8), 4 * i + len(name)).save(tmp_path / name / f"{i}.png")
+    assert main(["--dataset", f"imagefolder:{tmp_path}", "--clients", "2", "--dry-run"]) == 0
+    assert "classes of a single image, whose mean is that image: lonely" in capsys.readouterr().out
+
+
+def test_work_without_steps_is_heard_and_reproductions_say_what_they_do(tmp_path, capsys):
+    with beat("reproduce toy", seconds=0.05):
+        time.sleep(0.2)
+    lines = capsys.readouterr().err.splitlines()
+    assert 1 <= len(lines) <= 4
+    assert set(lines) == {"reproduce toy: 0 s so far"}
+    assert main(["reproduce", "communication", "--out", str(tmp_path)]) == 0
+    assert "plan: communication (" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", [[], ["compare"]])
