@@ -114,6 +114,24 @@ def test_a_plan_counts_clients_and_names_small_ones_and_classes_of_one_image(tmp
     assert "classes of a single image, whose mean is that image: lonely" in capsys.readouterr().out
 
 
+def test_a_resumed_training_says_where_and_counts_to_the_end(tmp_path, capsys, monkeypatch):
+    from fedre_audit.runs import Run
+    from fedre_audit.stages import train
+    from fedre_audit.stages.prepare import prepare
+
+    def last_rounds(*, on_round, **_):
+        for round_ in (10, 11):
+            on_round({"round": round_})
+
+    monkeypatch.setattr(train, "run_federation", last_rounds)
+    monkeypatch.setattr(train, "write_manifest", lambda *_: None)
+    config = resolve(AuditConfig(clients=4, rounds=12, private_images=120, auxiliary_images=120))
+    train.train(Run(tmp_path, config), prepare(config, quiet=True))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "train clients: resumed at round 11"
+    assert lines[-1].startswith("train clients: 12/12, 4 clients")
+
+
 def test_work_without_steps_is_heard_and_reproductions_say_what_they_do(tmp_path, capsys):
     with beat("reproduce toy", seconds=0.05):
         time.sleep(0.2)
