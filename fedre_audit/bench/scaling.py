@@ -13,7 +13,7 @@ from fedre_audit.bench.measure import peak_growth_mb, timed
 from fedre_audit.federation.view import read_view
 from knowledge_forms.store import Entries, write_entries
 
-BASE = {"clients": 4, "images": 96, "rounds": 10}
+BASE = {"clients": 4, "images": 300, "rounds": 10}
 DOUBLED = ("clients", "images", "rounds")
 
 

@@ -14,12 +14,13 @@ SOURCES = (
     "fedre_audit/models/single_position.py",
     "fedre_audit/workers.py",
     "fedre_audit/bench/attacks.py",
+    "fedre_audit/bench/scaling.py",
     "attacks/decoder.py",
 )
 
 
-RECORDED = ("ceilings", "round", "resnet18_b32", "resnet18_b128", "decoder", "unmixing", "view_memory", "default_audit",
-            "help_seconds")  # fmt: skip
+RECORDED = ("ceilings", "round", "resnet18_b32", "resnet18_b128", "decoder", "unmixing", "doubling", "view_memory",
+            "default_audit", "help_seconds")  # fmt: skip
 """What is kept under results/; `make bench` measures every section."""
 
 
