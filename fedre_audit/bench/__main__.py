@@ -25,7 +25,7 @@ SECTIONS: dict[str, Callable[[int], Any]] = {
     "local_training": lambda repeats: local_training(),
     "attacks": lambda repeats: attack_costs(),
     "unmixing": lambda repeats: unmixing_seconds(),
-    "doubling": lambda repeats: doubling(min(repeats, 3)),
+    "doubling": doubling,
     "memory": lambda repeats: memory_by_rounds(),
     "view_memory": lambda repeats: view_memory(),
     "default_audit": lambda repeats: default_audit(),
