@@ -164,6 +164,7 @@ def reading(rows: Sequence[Row]) -> str:
     order = f"holds with {'disjoint' if disjoint else 'overlapping'} intervals" if holds else "does not hold"
     gains = [row for row in rows if "gain over the floor" in row.what and row.ci95 is not None]
     above = [row.what.replace(", gain over the floor", "") for row in gains if row.ci95 and row.ci95[0] > 0]
+    unassessed = [row.what.replace(", gain over the floor", "") for row in rows if "NOT ASSESSED" in row.note]
     not_above = [row.what.replace(", gain over the floor", "") for row in gains if row.ci95 and row.ci95[0] <= 0]
     return (
         f"Within 0.5 dB of the published PSNR: {listed(close['PSNR'])}; within 10 % of the published MSE: "
@@ -172,6 +173,7 @@ def reading(rows: Sequence[Row]) -> str:
         f"attack failed on that upload, not that the upload hides the images.{spread_told(rows)} Attackers shown to "
         f"work, on the very same uploads, are above the floor with their whole interval on: "
         f"{'; '.join(above) or 'none'}; not on: {'; '.join(not_above) or 'none'}."
+        + (f" NOT ASSESSED, so neither leak nor safety is shown: {'; '.join(unassessed)}." if unassessed else "")
     )
 
 

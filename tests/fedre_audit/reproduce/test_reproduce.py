@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from fedre_audit.cli import main
+from fedre_audit.reproduce import competent
 from fedre_audit.reproduce.base import REPRODUCTIONS, Request, Row, reproduce
 from fedre_audit.reproduce.communication import rows as traffic_rows
+from fedre_audit.reproduce.competent import gain_row
 from fedre_audit.reproduce.document import ROOT, document
 from fedre_audit.reproduce.pixel_attack import PUBLISHED, Scored, chosen_rows, distance_to_published, score_row
 from fedre_audit.reproduce.privacy import STORED, implied_spread, published_like, reading
@@ -151,6 +153,39 @@ def test_reading_claims_what_the_rows_show_and_nothing_more():
     near = {form: [(1, scored(12.0 - 0.01 * i, 4000.0, 11.67))] for i, form in enumerate(PUBLISHED)}
     assert "holds with overlapping intervals" in reading(published_like(near, "s"))
     assert "no upload at all: none" in text
+
+
+@pytest.mark.parametrize("parts", [[], [[]], [[(1.0, 0, 0, 1), (float("nan"), 1, 1, 1)]]])
+def test_an_attacker_without_numbers_is_not_assessed_and_never_reads_as_safe(parts):
+    made = gain_row("raw, ridge, gain over the floor, one upload", parts, "validated on 0 of 3 seeds")
+    assert made.ours is None
+    assert made.ci95 is None
+    assert made.note.startswith("NOT ASSESSED")
+    client = np.arange(5)
+    good = {form: [(1, Scored(client, psnr + 0.0 * client, mse + 0.0 * client, 11.0 + 0.0 * client))]
+            for form, (psnr, mse) in PUBLISHED.items()}  # fmt: skip
+    text = reading([*published_like(good, "s"), made])
+    assert "not on: none." in text
+    assert "NOT ASSESSED, so neither leak nor safety is shown: raw, ridge, one upload." in text
+
+
+def audit_folder(path, rows, lines):
+    path.mkdir()
+    row = {"form": "entangled", "attack": "ridge", "metric": "psnr", "target": "members", "slice": "all"}
+    made = [{**row, "stream": stream, "status": status, "best_floor": "mean_image"} for stream, status in rows]
+    head = "form,attack,stream,target,metric,client,row,members,value,mean_image"
+    text = [f"entangled,ridge,{s},members,psnr,{c},{r},{m},{v},10" for s, c, r, m, v in lines]
+    (path / "scores.csv").write_text("\n".join([head, *text]) + "\n")
+    return {"entangled": path}, made
+
+
+def test_only_validated_seeds_count_and_the_longest_stream_speaks(tmp_path, monkeypatch):
+    first, good = audit_folder(tmp_path / "a", [(1, "ok"), (9, "ok")], [(1, 0, 0, 3, 10), (9, 0, 0, 1, 13)])
+    other, bad = audit_folder(tmp_path / "b", [(9, "not_validated")], [(9, 0, 0, 1, 5)])
+    rows = {tmp_path / "a": good, tmp_path / "b": bad}
+    monkeypatch.setattr(competent, "audited", lambda folder, form: rows[folder])
+    assert competent.validated([first, other], "entangled", stream=True) == [[(3.0, 0, 0, 1)]]
+    assert competent.validated([first, other], "entangled", stream=False) == [[(0.0, 0, 0, 3)]]
 
 
 def test_difference_needs_both_numbers():
