@@ -11,6 +11,7 @@ import torch
 from scipy import stats
 
 from attacks.base import ATTACKS
+from fedre_audit import plan
 from fedre_audit.cli import main
 from fedre_audit.commands.compare import table
 from fedre_audit.comparison import arms_of, compare, make_lowering
@@ -101,7 +102,9 @@ def test_what_is_the_same_in_every_arm_is_made_once(tmp_path, monkeypatch):
     assert made["_fit"] == 4 * (1 + 2) + 2 * planted  # clients, with all public images and with two shares of them
 
 
-def test_the_plan_knows_that_a_decoder_is_trained_once_for_all_arms():
+def test_the_plan_knows_that_a_decoder_is_trained_once_for_all_arms(monkeypatch):
+    monkeypatch.setattr(plan, "busy", lambda: 2.0)  # the load of the machine moves between two plans
+
     def seconds(attacks, arms):
         return make_plan(AuditConfig(**OPTIONS | {"attacks": attacks}), arms=arms).stages["attack"]
 
