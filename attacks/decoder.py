@@ -20,6 +20,7 @@ from torch.nn import functional as F
 from attacks.base import ATTACKS, Attack
 from attacks.knowledge import Q0, Q2
 from attacks.ridge import PENALTIES, choose_penalty, ridge
+from attacks.transposed import DoublingConvolution
 from knowledge_forms.base import Upload
 
 Decode = Callable[[Tensor], Tensor]
@@ -80,7 +81,7 @@ class DecoderNetwork(nn.Module):
 
 def _doubled(before: int, after: int) -> list[nn.Module]:
     """[n,before,h,w] -> [n,after,2h,2w]."""
-    return [nn.ConvTranspose2d(before, after, 4, stride=2, padding=1), nn.BatchNorm2d(after), nn.ReLU()]
+    return [DoublingConvolution(before, after), nn.BatchNorm2d(after), nn.ReLU()]
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@
 """
 
 import copy
-import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -17,13 +16,12 @@ from torch import Tensor
 
 from attacks.base import Attack
 from attacks.floors import RandomImage
+from fedre_audit.memory import return_memory
 from knowledge_forms.base import ServerView
 from knowledge_forms.header import Slot, read_header
 
 SCALARS = 10_000_000
 """Numbers in a block of images: 40 MB as float32."""
-RETURNED = 2**20
-"""Bytes from which memory that is freed goes back to the system, in a process that works block by block."""
 TOGETHER = ("shadow",)
 """Attacks whose answer to a row depends on the other rows of the upload: they get all rows at once."""
 
@@ -49,16 +47,6 @@ def blocks(images: Images) -> tuple[Tensor, ...]:
     if len(parts) > 1:
         return_memory()
     return parts
-
-
-@cache
-def return_memory() -> None:
-    """Leave no holes where a block was, between the results of one block and the next (glibc; elsewhere nothing).
-
-    By default glibc keeps freed arrays of up to 32 MiB, and memory grows with the number of blocks.
-    """
-    if hasattr(ctypes.CDLL(None), "mallopt"):
-        ctypes.CDLL(None).mallopt(-3, RETURNED)  # M_MMAP_THRESHOLD
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from typing import Any, Self
 import torch
 from torch import nn
 
+from fedre_audit.memory import keep_memory
 from knowledge_forms.errors import AuditError
 
 ALIGNMENT = 64
@@ -94,6 +95,7 @@ class Workers:
         self._pipes: list[Connection] = []
 
     def __enter__(self) -> Self:
+        keep_memory()  # here and, since they are forked, in the workers
         if len(self._parts) > 1:
             context = mp.get_context("fork")
             try:

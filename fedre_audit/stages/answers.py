@@ -17,7 +17,8 @@ from attacks.base import Attack
 from attacks.floors import permuted_view
 from attacks.knowledge import Q3
 from fedre_audit.audit.scoring import ATTACK, PERMUTED
-from fedre_audit.pictures import TOGETHER, Images, Stored, answer, at_once, return_memory, take_rows
+from fedre_audit.memory import return_memory
+from fedre_audit.pictures import TOGETHER, Images, Stored, answer, at_once, take_rows
 from knowledge_forms.base import ServerView
 from knowledge_forms.store import read_tensors, write_bytes, write_tensors
 

@@ -1,0 +1,66 @@
+"""Kept memory costs no fresh pages; returned memory leaves the process."""
+
+import ctypes
+import resource
+
+import pytest
+import torch
+
+from fedre_audit import memory
+from fedre_audit.bench.measure import resident_mb
+from fedre_audit.workers import Workers
+
+if not hasattr(ctypes.CDLL(None), "mallopt"):
+    pytest.skip("this C library has no mallopt", allow_module_level=True)
+
+PAGES = 8 * 2**20 // resource.getpagesize()
+
+
+def faults(rounds: int = 20) -> int:
+    """Fresh pages of making and freeing arrays of 2, 4 and 2 MiB, over and over, once warm."""
+    before = 0
+    for round_ in range(rounds + 3):
+        if round_ == 3:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        arrays = [torch.empty(size * 2**18).fill_(1.0) for size in (2, 4, 2)]
+        del arrays
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def in_a_worker(function):
+    """What `function` says in a process of its own, forked by `Workers`."""
+    with Workers(lambda item, request: function(), [1.0, 0.0], 2) as pool:
+        return dict(pool.map(None, [0]))[0]
+
+
+def test_a_worker_keeps_what_it_frees():
+    assert in_a_worker(faults) < PAGES  # of 20 rounds, not even one's
+
+
+def test_a_process_that_returns_memory_pays_with_fresh_pages():
+    def returning():
+        memory.return_memory()
+        return faults()
+
+    assert in_a_worker(returning) > 19 * PAGES
+
+
+def test_returned_memory_leaves_the_process_even_with_something_behind_it():
+    def grown():
+        memory.return_memory()
+        before = resident_mb()
+        held = []
+        for _ in range(20):
+            block = torch.ones(2 * 2**20)  # 8 MiB, then a small one that stays behind it
+            held.append(torch.ones(2**10))
+            del block
+        return resident_mb() - before
+
+    assert in_a_worker(grown) < 8
+
+
+def test_a_library_without_mallopt_is_left_alone(monkeypatch):
+    """An object without the function stands in for it: any call would be an AttributeError."""
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
+    memory.keep_memory()
+    memory.return_memory()
