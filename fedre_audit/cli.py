@@ -5,6 +5,7 @@ called.
 """
 
 import importlib
+import os
 import re
 import shlex
 import sys
@@ -74,6 +75,10 @@ exit codes
   0    it ended, whatever the verdict           2    bad input, named in one line
   3    the verdict is one that --fail-on names  130  interrupted; the same command resumes
 """
+
+
+BROKEN_PIPE = 128 + 13
+"""Exit code of a program whose reader has gone, as a shell gives it; never 0, for a gate may be behind it."""
 
 
 def audit_options(config: type | None = None) -> str:
@@ -171,14 +176,19 @@ def one_sentence(error: BaseException) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit code 0, 2 on bad input (one line on stderr), 3 from --fail-on, 130 when interrupted."""
+    """Exit code 0, 2 on bad input (one line on stderr), 3 from --fail-on, 130 interrupted, 141 unread."""
     from argparse import ArgumentError
 
     from reports.schema import SchemaError
 
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return dispatch(words)
+        code = dispatch(words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `audit list attacks | head`: the reader has gone, and so would what is still to print
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     except (AuditError, SchemaError, ArgumentError) as error:
         print(f"audit: {one_sentence(error)}", file=sys.stderr)
         return 2

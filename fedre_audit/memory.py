@@ -1,4 +1,4 @@
-"""When memory that is freed goes back to the system (glibc's malloc; elsewhere both functions do nothing)."""
+"""When memory that is freed goes back to the system (glibc's malloc; elsewhere nothing happens)."""
 
 import ctypes
 
@@ -27,6 +27,13 @@ def return_memory() -> None:
     By default glibc keeps freed arrays of up to 32 MiB, and memory grows with the number of blocks.
     """
     _mallopt(MMAP, RETURNED)
+
+
+def give_back() -> None:
+    """Give back what was kept, so that a measure of growth starts without free memory to grow into."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "malloc_trim"):
+        library.malloc_trim(0)
 
 
 def _mallopt(parameter: int, value: int) -> None:

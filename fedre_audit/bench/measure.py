@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from fedre_audit.hardware import cores, cpu_has_bf16
+from fedre_audit.memory import give_back
 from fedre_audit.workers import Workers, forkable
 
 Step = Callable[[], object]
@@ -68,6 +69,7 @@ def peak_growth_mb(function: Step) -> float:
         function()
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before
 
+    give_back()
     with Workers(grown, [1.0, 0.0], 2) as pool:  # two, for one would run in this process
         return dict(pool.map(None, [0]))[0]
 

@@ -1,6 +1,7 @@
 """The command: help without torch, plans, every problem at once, JSON, gates, interruption, completion."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -266,3 +267,11 @@ def test_a_real_interruption_ends_with_130_and_one_line(tmp_path):
     assert out == ""
     assert "Traceback" not in err.partition("Exception ignored")[0]
     assert err.splitlines()[-1].startswith("audit: interrupted, nothing finished is lost; resume with: audit ")
+
+
+def test_a_reader_that_has_gone_gets_no_traceback_and_no_passing_gate():
+    reads, writes = os.pipe()
+    os.close(reads)
+    done = subprocess.run([sys.executable, "-m", "fedre_audit", "--help"], stdout=writes, stderr=subprocess.PIPE)
+    os.close(writes)
+    assert (done.returncode, done.stderr) == (141, b"")
