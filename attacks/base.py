@@ -11,7 +11,7 @@ from typing import ClassVar, Self, final
 import torch
 from torch import Tensor
 
-from attacks.knowledge import Q0, check_level
+from attacks.knowledge import Q0, limited
 from knowledge_forms.base import ServerView, Upload
 from knowledge_forms.errors import AuditError
 from knowledge_forms.registry import Registry
@@ -36,8 +36,11 @@ class Attack(ABC):
 
     @final
     def fit(self, knowledge: Q0) -> Self:
-        """Learn from the attacker's knowledge; returns self. Raises AuditError below the attack's level."""
-        check_level("attack", self.name, self.level, knowledge)
+        """Learn from the attacker's knowledge, of which `_fit` sees what `level` allows; returns self.
+
+        Raises AuditError below the attack's level.
+        """
+        knowledge = limited("attack", self.name, self.level, knowledge)
         self.image_shape_ = tuple(knowledge.images.shape[1:])
         self._fit(knowledge)
         return self

@@ -9,8 +9,9 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -97,10 +98,27 @@ class Q3(Q2):
 LEVELS: dict[str, type[Q0]] = {"Q0": Q0, "Q1": Q1, "Q2": Q2, "Q3": Q3}
 
 
-def check_level(kind: str, name: str, level: str, knowledge: Q0) -> None:
-    """Refuse knowledge below `level`: raises AuditError that names the attacker and both levels."""
-    if not isinstance(knowledge, LEVELS[level]):
+def limited(kind: str, name: str, level: str, knowledge: Q0) -> Q0:
+    """The part of the knowledge that `level` gives, as its type; representations asked for once stay asked for once.
+
+    Up to Q2 the client is behind functions without attributes: an encoder that answers has no weights to read, and an
+    architecture that builds no model it came from. Raises AuditError, naming attacker and levels, below `level`.
+    """
+    allowed = LEVELS[level]
+    if not isinstance(knowledge, allowed):
         raise AuditError(
             f"{kind} '{name}' needs threat level {level}, was given {knowledge.level}; "
             "choose a cheaper attack or raise the level"
         )
+    if allowed is Q3:
+        return knowledge
+    held = {item.name: getattr(knowledge, item.name) for item in fields(allowed)}
+    found = allowed(**held | {key: _behind(held[key]) for key in ("architecture", "encoder") if key in held})
+    if isinstance(knowledge, Q2) and isinstance(found, Q2):
+        vars(found)["auxiliary_representations"] = knowledge.auxiliary_representations
+    return found
+
+
+def _behind(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same answers from a plain function."""
+    return lambda *arguments: function(*arguments)

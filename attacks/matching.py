@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from attacks.base import Attack
-from attacks.knowledge import Q0, Q2, check_level
+from attacks.knowledge import Q0, Q2, limited
 from knowledge_forms.base import ServerView
 
 
@@ -53,7 +53,7 @@ class Matcher(ABC):
     @final
     def fit(self, knowledge: Q0) -> Self:
         """Learn from the attacker's knowledge; returns self. Raises AuditError below the matcher's level."""
-        check_level("matcher", self.name, self.level, knowledge)
+        knowledge = limited("matcher", self.name, self.level, knowledge)
         self._fit(knowledge)
         return self
 
@@ -101,6 +101,11 @@ class ByReconstruction(Matcher):
     def name(self) -> str:  # type: ignore[override]
         """The attack's name."""
         return self.attack.name
+
+    @property
+    def level(self) -> str:  # type: ignore[override]
+        """The attack's level."""
+        return self.attack.level
 
     def _fit(self, knowledge: Q0) -> None:
         self.attack.fit(knowledge)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self, final
 import torch
 from torch import Tensor
 
-from attacks.knowledge import Q0, Q2, check_level
+from attacks.knowledge import Q0, Q2, limited
 from knowledge_forms.base import ServerView, Upload
 from knowledge_forms.class_means import class_means
 from knowledge_forms.registry import Registry
@@ -25,7 +25,7 @@ class Membership(ABC):
     @final
     def fit(self, knowledge: Q0) -> Self:
         """Embed the auxiliary images; returns self. Raises AuditError below the level."""
-        check_level("membership attack", self.name, self.level, knowledge)
+        knowledge = limited("membership attack", self.name, self.level, knowledge)
         assert isinstance(knowledge, Q2)
         self.encoder_ = knowledge.encoder
         self.auxiliary_ = knowledge.auxiliary_representations

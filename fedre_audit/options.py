@@ -176,7 +176,7 @@ def command_line(config: AuditConfig, word: str = "") -> str:
             continue
         if getattr(plain, field.name) in (None, "auto") and preset.get(field.name) == value:
             continue
-        if field.name == "lr" and value == default_lr(config.family):
+        if field.name == "lr" and value == default_lr(config.family, config.preset):
             continue
         if isinstance(value, bool):
             value = "on" if value else "off"

@@ -99,7 +99,8 @@ class ServerView:
 class Mixing:
     """A sparse M [n,N]: sample i enters row `row[i]` with weight `weight[i]` (0: it does not contribute).
 
-    row: [N] int64 in [0, n). weight: [N] float32 >= 0, summing to 1 within each row.
+    row: [N] int64 in [0, n). weight: [N] >= 0, summing to 1 within each row; float64 where an upload is made from it,
+    lest 41 times 1/41 is not 1 and the label encoding tells how many images a class has.
     """
 
     row: Tensor
@@ -163,7 +164,7 @@ class KnowledgeForm(ABC):
         return FormResult(
             representation=mixing.apply(representations),
             label_encoding=mixing.apply(F.one_hot(labels, num_classes).float()),
-            mixing=mixing,
+            mixing=replace(mixing, weight=mixing.weight.float()),
         )
 
 

@@ -115,7 +115,7 @@ class EntangledRepresentation(KnowledgeForm):
         item = torch.zeros(len(present), dtype=torch.float64)
         item[present] = self._item_weights(mechanism.weighting, present, generator)
         weight = (item / counts.clamp(min=1))[labels] if prototypes else item
-        return Mixing(row=torch.zeros_like(labels), weight=weight.float(), n=1)
+        return Mixing(row=torch.zeros_like(labels), weight=weight, n=1)
 
     def _item_weights(self, weighting: str, present: Tensor, generator: torch.Generator) -> Tensor:
         """Weights of the present items. Every item is drawn for, present or not: a draw belongs to its class id."""

@@ -87,10 +87,12 @@ def read_arrays(header: Header) -> dict[str, NDArray[Any]]:
 
 
 def read_blocks(header: Header, name: str, scalars: int = 2**18) -> Iterator[NDArray[Any]]:
-    """One array of at least one dimension in runs of whole rows, at most about `scalars` numbers each."""
+    """One array of at least one dimension in runs of whole rows, about `scalars` numbers each; none if empty."""
     slot = header.slots[name]
     width = math.prod(slot.shape[1:])
-    step = max(1, scalars // max(1, width))
+    if width == 0:  # any number of rows costs no byte
+        return
+    step = max(1, scalars // width)
     with header.path.open("rb") as stream:
         for start in range(0, slot.shape[0], step):
             rows = min(step, slot.shape[0] - start)
@@ -174,7 +176,10 @@ def _slot(claim: Any, start: int) -> Slot | str:
         return f"a shape that is not at most {MAX_DIMENSIONS} whole numbers"
     if not _whole(offsets, 2) or len(offsets) != 2:
         return "data_offsets that are not two whole numbers"
-    size = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
+    itemsize = np.dtype(DTYPES[dtype]).itemsize
+    if math.prod(max(side, 1) for side in shape) * itemsize >= 2**63:  # one side may be 0, and the file small
+        return "a shape that no array can have"
+    size = math.prod(shape) * itemsize
     if offsets[1] - offsets[0] != size:
         return f"a shape of {size} bytes in a place of {offsets[1] - offsets[0]}"
     return Slot(dtype, tuple(shape), start + offsets[0], start + offsets[1])

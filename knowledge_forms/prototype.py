@@ -16,4 +16,4 @@ class Prototype(KnowledgeForm):
     def mixing(self, labels: Tensor, num_classes: int, generator: torch.Generator) -> Mixing:
         """Sample i enters the row of its class with weight 1 / (images of that class)."""
         held, row, counts = labels.unique(return_inverse=True, return_counts=True)
-        return Mixing(row=row, weight=1.0 / counts[row].float(), n=len(held))
+        return Mixing(row=row, weight=1.0 / counts[row].double(), n=len(held))

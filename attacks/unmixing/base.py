@@ -21,6 +21,8 @@ Unmixer = Callable[[Stream, Tensor], Estimate]
 UNMIXERS: Registry[Unmixer] = Registry("unmixing method", package="attacks.unmixing")
 DEFAULT = "adaptive_norm_smoothed"
 CLAIM_WINDOW = 50
+ROUNDING = 1e-5
+"""What float32 may take from the weight of a single class: 41 times 1/41 is not 1."""
 
 _BUILT_IN: dict[str, Unmixer] = {
     "least_squares": LeastSquares(),
@@ -87,16 +89,17 @@ def unmix(
     """Estimate the prototypes of the one client in `view` from all its uploads; needs no encoder (Q0).
 
     method: a name of UNMIXERS, or an unmixer of one's own. nulls: permuted-weights refits (0: no gap).
-    Weights that never change (rank 1) are refused, with the reason; uploads of one class each show what they carry
-    and need no unmixing. Raises AuditError on several clients, on uploads of several rows and on non-finite ones.
+    Weights that never change (rank 1 over several rounds) are refused, with the reason; uploads of one class each
+    show what they carry and need no unmixing. Raises AuditError on several clients, on uploads of several rows and on
+    non-finite ones.
     """
     unmixer = UNMIXERS[method] if isinstance(method, str) else method
     stream = stream_of(view)
     rounds, h, _ = stream.shape
     rank, condition = rank_of(stream.weights)
-    if bool(((stream.weights == 1.0).sum(1) == 1).all()):
+    if bool(((stream.weights > 1.0 - ROUNDING).sum(1) == 1).all()):
         return _observed(view, stream, rank, condition)
-    if rank == 1 and h > 1:
+    if rank == 1 and h > 1 and rounds > 1:
         return _refused(view, stream, condition)
     weights = torch.cat([stream.weights[None], permuted_weights(stream.weights, nulls, seed)])
     estimate = unmixer(stream, weights)

@@ -87,6 +87,11 @@ class SGDStep:
         return loss.detach()
 
 
+def launched(values: Tensor, device: torch.device) -> Tensor:
+    """CPU values on the device; on CUDA from pinned memory, since a plain copy waits for all that was launched."""
+    return values.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else values.to(device)
+
+
 def run_epochs(
     step: Callable[[Tensor], Tensor],
     model: ClientModel,
@@ -109,10 +114,10 @@ def run_epochs(
         for norm in norms:
             norm.eval()
     device = model.classifier.weight.device
+    orders = [torch.randperm(size, generator=generator) if shuffle else torch.arange(size) for _ in range(epochs)]
     losses = []
-    for _ in range(epochs):
-        order = torch.randperm(size, generator=generator) if shuffle else torch.arange(size)
-        losses += [step(index) for index in batches(order.to(device), batch_size, merge_single=bool(norms))]
+    for order in [launched(order, device) for order in orders]:
+        losses += [step(index) for index in batches(order, batch_size, merge_single=bool(norms))]
     model.zero_grad()  # gradients of many clients at once are memory
     return torch.stack(losses).mean()
 

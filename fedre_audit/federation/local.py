@@ -46,10 +46,14 @@ class Outcome:
 
 
 class CapturedStep:
-    """An `SGDStep` replayed as a CUDA graph, one a batch size; the first steps run as they are and train like any."""
+    """An `SGDStep` replayed as a CUDA graph, one a batch size; the first steps run as they are and train like any.
 
-    def __init__(self, step: SGDStep) -> None:
-        self._step = step
+    Captured on the stream it is replayed on: matrix products keep their workspace by stream, and graphs captured on
+    torch's one default stream would share it, and overwrite each other's sums where clients overlap.
+    """
+
+    def __init__(self, step: SGDStep, stream: torch.cuda.Stream | None = None) -> None:
+        self._step, self._stream = step, stream
         self._seen: Counter[int] = Counter()
         self._graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
 
@@ -61,7 +65,7 @@ class CapturedStep:
             if self._seen[size] <= WARM_UP:
                 return self._step(index)
             held, graph = index.clone(), torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
+            with torch.cuda.graph(graph, stream=self._stream):
                 loss = self._step(held)
             self._graphs[size] = (graph, held, loss)
         graph, held, loss = self._graphs[size]
@@ -91,7 +95,7 @@ class LocalClient:
         step = SGDStep(model, data.images, data.labels, lr=config.lr, bf16=self.bf16)
         on_gpu = data.images.is_cuda
         self._stream = torch.cuda.Stream() if on_gpu else None
-        self._step = CapturedStep(step) if on_gpu else step
+        self._step = CapturedStep(step, self._stream) if on_gpu else step
 
     def round(self, round_: int, *, present: bool) -> Outcome:
         """Evaluate; where `present`, then train and represent."""

@@ -82,11 +82,21 @@ def with_header(rng: random.Random, data: bytes) -> bytes:
         lambda: header.update(
             __metadata__=rng.choice([[], {"fedre_audit": number}, {"fedre_audit": "[" * 100_000}, None])
         ),
+        lambda: header.update({rng.choice(KEYS): empty(rng, number)}),
         lambda: header["__metadata__"].update(fedre_audit=spoiled_metadata(rng, header["__metadata__"]["fedre_audit"])),
     ]
     rng.choice(changes)()
     text = json.dumps(header).encode()
     return len(text).to_bytes(8, "little") + text + data[8 + length :]
+
+
+def empty(rng: random.Random, number: Any) -> dict[str, Any]:
+    """An array without bytes that claims as many rows or columns as it likes."""
+    return {
+        "dtype": "F32",
+        "shape": rng.choice([[number, 0], [0, number], [number, 0, number]]),
+        "data_offsets": [0, 0],
+    }
 
 
 def spoiled_metadata(rng: random.Random, text: str) -> str:

@@ -1,13 +1,15 @@
 """Every registered attack, floors included, runs through one contract on tiny analytic encoders."""
 
 import inspect
+from dataclasses import fields, replace
 
 import pytest
 import torch
 from torch import nn
 
-from attacks.base import ATTACKS
+from attacks.base import ATTACKS, Attack
 from attacks.knowledge import LEVELS, Q0, Q3
+from fedre_audit.models import build_model
 from knowledge_forms.base import Classifier, ServerView, Upload
 from knowledge_forms.errors import AuditError
 
@@ -99,6 +101,67 @@ def test_unfitted_and_below_level_are_refused(name):
             ATTACKS[name]().fit(least)
     else:
         assert ATTACKS[name](**SMALL.get(name, {})).fit(least).reconstruct(view(SHAPES[0])).images.shape[0] == 3
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_sees_what_its_level_allows_and_answers_alike_with_no_more(name):
+    seen = []
+
+    class Watched(ATTACKS[name]):
+        def _fit(self, knowledge):
+            seen.append(knowledge)
+            super()._fit(knowledge)
+
+    full, shape = knowledge(SHAPES[0]), SHAPES[0]
+    found = Watched(**SMALL.get(name, {})).fit(full).reconstruct(view(shape))
+    level = LEVELS[ATTACKS[name].level]
+    assert type(seen[0]) is level
+    exact = level(**{item.name: getattr(full, item.name) for item in fields(level)})
+    assert torch.equal(found.images, ATTACKS[name](**SMALL.get(name, {})).fit(exact).reconstruct(view(shape)).images)
+
+
+@pytest.mark.parametrize(
+    ("level", "reach"),
+    [
+        ("Q0", lambda known: known.architecture),
+        ("Q0", lambda known: known.encoder),
+        ("Q1", lambda known: known.auxiliary_representations),
+        ("Q1", lambda known: known.architecture.__self__),
+        ("Q2", lambda known: known.module),
+        ("Q2", lambda known: known.encoder.state_dict()),
+    ],
+)
+def test_an_attack_that_reaches_further_than_its_level_fails(level, reach):
+    class Greedy(Attack):
+        name = "greedy"
+
+        def _fit(self, knowledge):
+            reach(knowledge)
+
+        def _reconstruct(self, upload):
+            raise NotImplementedError
+
+    Greedy.level = level
+    model = build_model("small_cnn", (1, 12, 12), CLASSES, 8, seed=0)
+    known = knowledge((1, 12, 12))
+    full = Q3(known.images, known.labels, CLASSES, 0, model.rebuild, model.encoder, model.encoder)
+    with pytest.raises(AttributeError):
+        Greedy().fit(full)
+
+
+def test_what_a_lower_level_asks_is_asked_once():
+    asked = []
+
+    class Counting(Flatten):
+        def forward(self, images):
+            asked.append(len(images))
+            return super().forward(images)
+
+    known = knowledge(SHAPES[0])
+    full = replace(known, encoder=Counting())
+    for _ in range(3):
+        ATTACKS["ridge"]().fit(full)
+    assert sum(asked) == len(full.images)
 
 
 @pytest.mark.parametrize("name", [name for name in ATTACKS if not ATTACKS[name].uses_upload])

@@ -6,6 +6,7 @@ import torch
 from knowledge_forms.class_means import class_means
 from knowledge_forms.entangled import LAWS, MECHANISMS, EntangledRepresentation, normalise
 from knowledge_forms.errors import AuditError
+from knowledge_forms.prototype import Prototype
 
 LABELS = torch.tensor([0, 3, 3, 1, 1, 1, 4, 3, 1, 0])
 CLASSES = 6
@@ -84,6 +85,21 @@ def test_vap_tells_the_class_set_alone():
     torch.testing.assert_close(send("VAP").label_encoding[0], expected.float(), atol=1e-6, rtol=0)
     fewer = torch.tensor([0, 1, 3, 4])  # other counts, same classes: the same encoding
     assert torch.equal(send("VAP", labels=fewer).label_encoding, send("VAP").label_encoding)
+
+
+def test_no_encoding_tells_how_many_images_a_class_has():
+    """To the last bit: n times 1/n in float32 would."""
+    for images in range(1, 301):
+        labels = torch.arange(images + 2).clamp(max=2)  # one image of 0 and of 1, `images` of 2
+        z = torch.zeros(len(labels), 1)
+        draw = torch.Generator().manual_seed(0)
+        encoding = EntangledRepresentation(mechanism="VAP")(z, labels, 3, draw).label_encoding[0]
+        assert encoding.tolist() == torch.full((3,), 1 / 3).tolist(), images
+        single = EntangledRepresentation()(z[2:], labels[2:], 3, draw).label_encoding[0]
+        assert single.tolist() == [0.0, 0.0, 1.0], images
+        prototypes = Prototype()(z, labels, 3, draw)
+        assert prototypes.label_encoding.tolist() == torch.eye(3).tolist(), images
+        assert prototypes.mixing.weight.dtype == torch.float32
 
 
 def test_rap_tells_the_class_set_and_the_weights():

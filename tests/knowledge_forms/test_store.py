@@ -1,9 +1,12 @@
 """Upload files: whole or refused."""
 
+import json
+
 import numpy as np
 import pytest
 
 from knowledge_forms.errors import AuditError
+from knowledge_forms.header import read_arrays, read_blocks, read_header
 from knowledge_forms.store import read_entries, read_folder, write_entries, write_tensors
 
 ENTRIES = {(3, 7): {"representation": np.ones((2, 4), np.float32)}, (0, 7): {"x": np.arange(3)}}
@@ -46,3 +49,21 @@ def test_unwritable_place_is_one_sentence(tmp_path):
     blocker.write_text("")
     with pytest.raises((AuditError, NotADirectoryError, FileExistsError)):
         write_entries(blocker / "r.safetensors", ENTRIES, {})
+
+
+@pytest.mark.parametrize("shape", [[2**62, 0], [0, 2**62], [2**40, 0, 2**40]], ids=str)
+def test_an_array_without_bytes_cannot_claim_a_size_that_no_array_has(tmp_path, shape):
+    header = json.dumps({"0/0/representation": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+    path = tmp_path / "round-000000.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(AuditError, match="a shape that no array can have"):
+        read_header(path)
+
+
+@pytest.mark.parametrize("shape", [[2**50, 0], [0, 7]], ids=str)
+def test_an_empty_array_costs_nothing(tmp_path, shape):
+    header = json.dumps({"x": {"dtype": "F32", "shape": shape, "data_offsets": [0, 0]}}).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    assert list(read_blocks(read_header(path), "x")) == []
+    assert read_arrays(read_header(path))["x"].size == 0

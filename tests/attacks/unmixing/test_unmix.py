@@ -135,6 +135,22 @@ def test_a_client_of_one_class_uploads_its_prototype():
     torch.testing.assert_close(found.prototypes, uploads[-1:])
 
 
+@pytest.mark.parametrize("images", [40, 41, 47, 61])
+def test_a_class_of_any_size_is_seen_in_the_clear(images):
+    """41 times 1/41 is not 1 in float32, and uploads recorded elsewhere may say so."""
+    uploads = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    share = torch.tensor(1 / images).expand(images).double().sum().float()
+    assert unmix(view_of(share.expand(6, 1), uploads)).validated
+
+
+def test_one_upload_is_too_few_and_its_weights_are_not_called_fixed():
+    weights, uploads, _ = planted(3, 1, 16)
+    found = unmix(view_of(weights, uploads))
+    assert found.status == "not_validated"
+    assert "1 uploads for 3 classes, at least 4 are needed" in found.reason
+    assert found.prototypes.isfinite().all()
+
+
 def test_too_few_rounds_are_not_validated():
     weights, uploads, _ = planted(10, 11, 32)
     found = unmix(view_of(weights, uploads))

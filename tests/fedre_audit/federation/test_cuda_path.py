@@ -74,7 +74,8 @@ def tapes(monkeypatch):
     made = []
 
     @contextmanager
-    def record(tape):
+    def record(tape, stream):
+        tape.stream = stream
         made.append(tape)
         with tape:
             yield
@@ -91,13 +92,14 @@ def test_a_replayed_step_trains_like_the_step_itself(name, tapes):
     model = build_model(name, (3, 16, 16), 10, 32, seed=0).train()
     twin = copy.deepcopy(model)
     eager = SGDStep(model, own.images, own.labels, lr=0.05)
-    captured = CapturedStep(SGDStep(twin, own.images, own.labels, lr=0.05))
+    captured = CapturedStep(SGDStep(twin, own.images, own.labels, lr=0.05), "own")
     draw = torch.Generator().manual_seed(0)
     losses = []
     for size in (16, 7) * (3 * WARM_UP):  # a whole batch and the last, smaller one: a graph each
         index = torch.randperm(40, generator=draw)[:size]
         losses.append((captured(index), eager(index)))
     assert [tape.played for tape in tapes] == [2 * WARM_UP, 2 * WARM_UP]
+    assert {tape.stream for tape in tapes} == {"own"}
     for ours, theirs in losses:
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
     assert len({float(ours) for ours, _ in losses}) == len(losses)  # each call's own loss, not the last one's
