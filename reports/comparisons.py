@@ -1,8 +1,9 @@
 """compare.json, version 1, and its page: many forms on the same clients, images, seeds and attacker budget."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
 
@@ -10,16 +11,23 @@ from markupsafe import Markup
 
 from reports import figures, texts
 from reports.lowering import effect
-from reports.numbers import KINDS, Shown, format_number
+from reports.numbers import KINDS, Shown, format_number, look_up
 from reports.pages import environment, write_page
 from reports.schema import read_document
 from reports.scores import Accuracy, Dataset, Grounds, Interval, Lowering, Number, Row, Run, Traffic, Verdict, Volatile
 
 COMPARE_SCHEMA_VERSION = 1
+MIN_CLIENTS = 4
+"""From how many clients on an interval speaks of clients (fedre_audit.audit.intervals, which reports cannot import)."""
+SELECTED = ("RSR", "RSP")
+"""Mechanisms that upload one item, selected at random: their images are few, and not those behind other forms."""
 
 
 class Arm(TypedDict):
-    """One form or mechanism: `path` is its run folder below the comparison's, with its own report."""
+    """One form or mechanism: `path` is its run folder below the comparison's, with its own report.
+
+    rows: those of its own form over all classes.
+    """
 
     name: str
     form: str
@@ -78,13 +86,34 @@ def load_comparison(path: Path) -> Comparison:
 
 
 def headline(arm: Arm) -> tuple[int, Row] | None:
-    """The row an arm is drawn by: the highest PSNR against all contributing images, over its attackers and streams."""
+    """The row an arm is drawn by: PSNR on all contributing images by its strongest attacker, of whatever stream.
+
+    The rule of fedre_audit.stages.lowering.strongest: validated rows, of enough clients, then by gain over the best
+    floor. Where nothing else is there a row may be drawn that is not validated, or of few clients; the page says so.
+    """
     rows = [
         (i, row)
         for i, row in enumerate(arm["rows"])
-        if (row["metric"], row["target"], row["slice"]) == ("psnr", "members", "all") and row["value"] is not None
+        if (row["metric"], row["target"], row["slice"]) == ("psnr", "members", "all")
+        and row["value"] is not None
+        and "curve" not in row
     ]
-    return max(rows, key=lambda pair: pair[1]["value"] or 0.0) if rows else None
+
+    def leak(pair: tuple[int, Row]) -> tuple[bool, bool, float, float]:
+        row = pair[1]
+        gain = (row["gain"]["best"] or {"value": None})["value"]
+        enough = row["n_clusters"] >= MIN_CLIENTS
+        return row["status"] == "ok", enough, -inf if gain is None else gain, row["value"] or 0.0
+
+    return max(rows, key=leak, default=None)
+
+
+def doubts(row: Row) -> str:
+    """What keeps a row from speaking for all clients, in words; empty where nothing does."""
+    said = {"ok": "", "not_validated": "? not validated", "failed": "✗ failed"}[row["status"]]
+    few = row["n_clusters"] < MIN_CLIENTS
+    clients = f"{row['n_clusters']} client{'s' if row['n_clusters'] != 1 else ''} only" if few else ""
+    return "; ".join(filter(None, (said, clients)))
 
 
 def _points(made: Comparison, x: Callable[[Arm], Number]) -> list[figures.Point]:
@@ -93,7 +122,8 @@ def _points(made: Comparison, x: Callable[[Arm], Number]) -> list[figures.Point]
         row, place = headline(arm), x(arm)
         if row is not None and place is not None:
             lo, hi = row[1]["ci95"] or (None, None)
-            found.append(figures.Point(arm["name"], place, row[1]["value"] or 0.0, lo, hi, row[1]["floor"]["best"]))
+            label = f"{arm['name']} ({doubts(row[1])})" if doubts(row[1]) else arm["name"]
+            found.append(figures.Point(label, place, row[1]["value"] or 0.0, lo, hi, row[1]["floor"]["best"]))
     return found
 
 
@@ -113,6 +143,24 @@ def _plots(made: Comparison) -> list[dict[str, Any]]:
     return plots
 
 
+def _counts(made: Comparison, one: Difference) -> dict[str, str]:
+    """Arm -> place of the number of images behind its side of a difference, which is of one round of uploads."""
+    wanted = one["attack"], one["target"], one["metric"], "all", 1
+    return {
+        arm["name"]: f"/arms/{a}/rows/{i}/n"
+        for a, arm in enumerate(made["arms"])
+        for i, row in enumerate(arm["rows"])
+        if (row["attack"], row["target"], row["metric"], row["slice"], row["stream"]) == wanted
+    }
+
+
+def _same_images(made: Comparison, tables: Sequence[dict[str, Any]]) -> bool:
+    """Whether all differences are over the same images: no form selects some, and all count as many in each table."""
+    if any(arm["mechanism"] in SELECTED for arm in made["arms"]):
+        return False
+    return all(len({look_up(made, place) for place in table["counts"].values()}) <= 1 for table in tables)
+
+
 def _differences(made: Comparison) -> list[dict[str, Any]]:
     """One table per attack, target and metric: arms down, references across."""
     tables: dict[Any, dict[str, Any]] = {}
@@ -120,7 +168,7 @@ def _differences(made: Comparison) -> list[dict[str, Any]]:
         same = one["attack"], one["target"], one["metric"]
         table = tables.setdefault(same, {"attack": one["attack"], "target": one["target"], "metric": one["metric"],
                                          "unit": one["unit"], "more_leakage": one["more_leakage"],
-                                         "references": [], "arms": {}})  # fmt: skip
+                                         "references": [], "arms": {}, "counts": _counts(made, one)})  # fmt: skip
         if one["reference"] not in table["references"]:
             table["references"].append(one["reference"])
         table["arms"].setdefault(one["arm"], {})[one["reference"]] = (i, one)
@@ -131,9 +179,11 @@ def render_comparison(folder: Path) -> str:
     """HTML of a comparison folder (compare.json). The same file gives the same text. Raises SchemaError."""
     made = load_comparison(folder / "compare.json")
     show = Shown(made)
+    differences = _differences(made)
     return environment().get_template("compare.html.j2").render(
         made=made, num=show.number, ci=show.interval, any=show.anything, plots=_plots(made), texts=texts,
-        differences=_differences(made), headline=headline, KINDS=KINDS, effect=effect,
+        differences=differences, same_images=_same_images(made, differences), headline=headline, doubts=doubts,
+        KINDS=KINDS, effect=effect,
     )  # fmt: skip
 
 
@@ -141,7 +191,7 @@ def render_comparison_card(folder: Path) -> str:
     """The table of a comparison as a small piece of HTML, for notebooks. Raises SchemaError."""
     made = load_comparison(folder / "compare.json")
     return environment().get_template("compare_card.html.j2").render(
-        made=made, num=Shown(made).number, headline=headline, report=folder / "compare.html"
+        made=made, num=Shown(made).number, headline=headline, doubts=doubts, report=folder / "compare.html"
     )  # fmt: skip
 
 

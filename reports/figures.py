@@ -103,10 +103,27 @@ def gauge(
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart: (x, y, lo, hi) points, x ascending; lo and hi may be None."""
+    """One line of a chart: (x, y, lo, hi) points, x ascending; lo and hi may be None.
+
+    floors: of each point, what it is to be read against; empty: of none.
+    """
 
     label: str
     points: Sequence[tuple[float, float, float | None, float | None]]
+    floors: Sequence[float | None] = ()
+
+
+def common_floor(lines: Sequence[Line], fmt: Format = format_number) -> float | None:
+    """The floor of all points, where every point has one and all read the same; else None.
+
+    >>> common_floor([Line("a", [(1, 2.0, None, None)], [1.0]), Line("b", [(1, 3.0, None, None)], [1.00001])])
+    1.0
+    >>> common_floor([Line("a", [(1, 2.0, None, None), (2, 3.0, None, None)], [1.0, 1.5])])
+    """
+    floors = [floor for line in lines for floor in line.floors]
+    known = _known(*floors)
+    whole = len(known) == len(floors) == sum(len(line.points) for line in lines)
+    return known[0] if known and whole and len({fmt(floor) for floor in known}) == 1 else None
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
@@ -127,13 +144,16 @@ def line_chart(
     title: str,
     x_label: str,
     y_label: str,
-    floor: float | None = None,
     fmt: Format = format_number,
 ) -> str:
-    """Lines with interval bands and a dashed floor; x is logarithmic where it spans a factor of 20 or more."""
+    """Lines with interval bands; x is logarithmic where it spans a factor of 20 or more.
+
+    A floor that all points share is one dashed line; else each point has a dash at its own, in the style of its line.
+    """
     points = [point for line in lines for point in line.points]
+    floor = common_floor(lines, fmt)
     xs = sorted({point[0] for point in points})
-    known = _known(*(v for point in points for v in point[1:]), floor)
+    known = _known(*(v for point in points for v in point[1:]), *(v for line in lines for v in line.floors))
     margin = 0.06 * ((max(known) - min(known)) or 1.0)
     low, high = min(known) - margin, max(known) + margin
     log = xs[0] > 0 and xs[-1] / xs[0] >= 20
@@ -170,18 +190,28 @@ def line_chart(
     if floor is not None:
         y = top + 14 + down(floor) * height
         parts += [_line(width[0], y, width[1], y, "floor dashed"), _text(width[1], y - 5, "floor", "end")]
+    # Points of several lines share an x: their dashes stand side by side, in the order of the lines.
+    half = 1.6 if len(lines) == 1 else 2.4
+    for i, line in enumerate(lines if floor is None else ()):
+        left, right = (2 * half * k / len(lines) - half for k in (i, i + 1))
+        for (x, *_), own in zip(line.points, line.floors, strict=False):
+            if own is not None:
+                y = top + 14 + down(own) * height
+                parts.append(_line(px(x) + left, y, px(x) + right, y, f"floor s{i % 4}"))
     for i, line in enumerate(lines):
         parts += [_marker(px(x), top + 14 + down(y) * height, i, f"mark s{i % 4}") for x, y, *_ in line.points]
     bottom = top + 14 + height
     shown = xs if len(xs) <= 6 else [xs[round(k * (len(xs) - 1) / 5)] for k in range(6)]
     parts += [_text(px(x), bottom + 17, format_number(x)) for x in shown]
     parts.append(_text(width[1], bottom + 35, x_label + (" (log scale)" if log else ""), "end", "label faint"))
-    ends = "; ".join(
-        f"{line.label}: {fmt(line.points[0][1])} at {format_number(line.points[0][0])}, "
-        f"{fmt(line.points[-1][1])} at {format_number(line.points[-1][0])}"
-        for line in lines
-    )
-    return _svg(title, f"{y_label} over {x_label}. {ends}.", "".join(parts), int(bottom + 42), "lines")
+
+    def said(line: Line, at: int) -> str:
+        own = f" (floor {fmt(line.floors[at])})" if line.floors and floor is None else ""
+        return f"{fmt(line.points[at][1])} at {format_number(line.points[at][0])}{own}"
+
+    ends = "; ".join(f"{line.label}: {said(line, 0)}, {said(line, -1)}" for line in lines)
+    shared = "" if floor is None else f" Floor of all points: {fmt(floor)}."
+    return _svg(title, f"{y_label} over {x_label}. {ends}.{shared}", "".join(parts), int(bottom + 42), "lines")
 
 
 def legend_key(index: int) -> str:

@@ -137,20 +137,22 @@ def _charts(rows: Sequence[Indexed], x: Callable[[Row], float | None], rest: Cal
             figures.Line(
                 f"{same[3]}, {same[4]} ({same[5]})",
                 [(place, row["value"], *(row["ci95"] or (None, None))) for place, (_, row) in points],
+                [row["floor"]["best"] for _, (_, row) in points],
             )
             for same, points in found
         ]
         last = found[0][1][-1][1][1]
+        fmt = partial(format_number, kind=KINDS.get(metric, "plain"))
         picture = figures.line_chart(
-            drawn, title=title, x_label=x_label, floor=last["floor"]["best"],
-            y_label=f"{texts.METRICS.get(metric, metric)} {last['unit']}".strip(),
-            fmt=partial(format_number, kind=KINDS.get(metric, "plain")),
+            drawn, title=title, x_label=x_label, y_label=f"{texts.METRICS.get(metric, metric)} {last['unit']}".strip(),
+            fmt=fmt,
         )  # fmt: skip
         table = [(line.label, points) for line, (_, points) in zip(drawn, found, strict=True)]
         ends = [points[-1][1][1]["reason"] for _, points in found if any("curve" in row for _, (_, row) in points)]
         charts.append({"svg": Markup(picture), "metric": metric, "target": target, "slice": part, "x": x_label,
                        "lines": table, "reasons": list(dict.fromkeys(filter(None, ends))),
-                       "more_leakage": last["more_leakage"]})  # fmt: skip
+                       "more_leakage": last["more_leakage"],
+                       "one_floor": figures.common_floor(drawn, fmt) is not None})  # fmt: skip
     return charts
 
 

@@ -8,10 +8,9 @@ from typing import Any
 
 from fedre_audit.audit.intervals import MIN_CLIENTS
 from fedre_audit.audit.verdict import (
-    CLASS_WAYS,
     PRIMARY,
     RETRIEVAL,
-    class_ps,
+    class_way,
     declared,
     problems,
 )
@@ -37,9 +36,7 @@ def decided(scores: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = declared(scores)[worst["attack"], worst["stream"], worst["slice"]]
     if verdict["level"] == "SAMPLE_LEVEL":
         return [evidence(rows[RETRIEVAL], "best"), evidence(rows[PRIMARY], "best")]
-    ways = class_ps(rows)
-    way = min(ways, key=lambda key: ways[key])
-    return [evidence(rows[way], CLASS_WAYS[way])]
+    return [evidence(*class_way(rows))]
 
 
 def _way_out(reason: str, scores: Mapping[str, Any], recorded: bool) -> tuple[str, str]:

@@ -108,6 +108,16 @@ def class_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
     return min(1.0, len(found) * min(found.values())) if found else None
 
 
+def class_way(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> tuple[Mapping[str, Any], str]:
+    """The row that carries the class level of one unit, by the smaller p-value, and the floor that it is held to.
+
+    rows: of a unit that has a `class_p`.
+    """
+    ways = class_ps(rows)
+    key = min(ways, key=lambda way: ways[way])
+    return rows[key], CLASS_WAYS[key]
+
+
 def sample_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
     """p-value of the sample-level rule of one unit; None where it cannot be judged."""
     image, pick = rows.get(PRIMARY), rows.get(RETRIEVAL)
@@ -123,9 +133,12 @@ def detectable_gain(row: Mapping[str, Any], share: float) -> float | None:
     independent values, or no spread among them: answers equal to the floor's prove no power.
     """
     interval = row["gain"]["best"]["ci95"]
-    df = (row["n_clusters"] if row["interval_unit"] == "client" else row["n_rows"]) - 1
-    if interval is None or None in interval or df < FEWEST_UNITS - 1 or interval[0] == interval[1]:
+    over_clients = row["interval_unit"] == "client"
+    units = row["n_clusters"] if over_clients else row["n_rows"]
+    if interval is None or None in interval or units < FEWEST_UNITS or interval[0] == interval[1]:
         return None
+    # Few clients are strata, each with a mean of its own: at most so many degrees of freedom are left (see `estimate`).
+    df = units - (1 if over_clients else row["n_clusters"])
     error = (interval[1] - interval[0]) / 2 / stats.t.ppf(0.975, df)
     return float((stats.t.ppf(1 - ALPHA * share, df) + stats.t.ppf(POWER, df)) * error)
 
@@ -187,25 +200,27 @@ def problems(scores: Mapping[str, Any]) -> Iterator[str]:
                 yield f"{name_of(unit)} would miss a gain of {blind:.1f} dB"
 
 
-def numbers_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The three numbers that carry the verdict."""
-    return {"metric": row["metric"], "unit": row["unit"], "floor": row["floor"]["best"], "form": row["value"],
-            "ceiling": row["ceiling"]}  # fmt: skip
+def numbers_of(row: Mapping[str, Any], against: str) -> dict[str, Any]:
+    """The three numbers that carry the verdict, and what they are of. against: which floor of the row is named."""
+    return {"metric": row["metric"], "unit": row["unit"], "floor": row["floor"][against], "form": row["value"],
+            "ceiling": row["ceiling"], "target": row["target"], "against": against}  # fmt: skip
 
 
-def block(level: str, sentence: str, unit: Unit | None, row: Mapping[str, Any], thresholds: Any) -> dict[str, Any]:
-    """The verdict block of scores.json."""
+def block(
+    level: str, sentence: str, unit: Unit | None, row: Mapping[str, Any], thresholds: Any, against: str = "best"
+) -> dict[str, Any]:
+    """The verdict block of scores.json. unit: that decided; row, against: that carries the level, and its floor."""
     worst = None
     if unit is not None:
-        worst = {"attack": unit[0], "stream": unit[1], "slice": unit[2], "gain": row["gain"]["best"]["value"]}
+        worst = {"attack": unit[0], "stream": unit[1], "slice": unit[2], "gain": row["gain"][against]["value"]}
     return {"level": level, "sentence": sentence, "rule": RULES[level], "thresholds": thresholds, "worst": worst,
-            "numbers": numbers_of(row)}  # fmt: skip
+            "numbers": numbers_of(row, against)}  # fmt: skip
 
 
 def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
     """The verdict block, from `rows` (the declared ones), `competence` and `federation` of scores.json alone.
 
-    The worst-off unit decides: the one of the largest gain over the best floor among those that meet the rule.
+    The worst-off unit decides: the one of the largest gain over the floor of the rule among those that meet it.
     """
     units, form = declared(scores), scores["federation"]["form"]
     first = next((rows[PRIMARY] for rows in units.values() if PRIMARY in rows), scores["rows"][0])
@@ -230,9 +245,10 @@ def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
         return block("NOT_ASSESSED", sentence, None, first, thresholds)
     for level, found in (("SAMPLE_LEVEL", identified), ("CLASS_LEVEL", seen)):
         if found:
-            carriers = {u: units[u].get(PRIMARY) or units[u][CLASS_TARGET] for u in found}
-            worst = max(carriers, key=lambda u: carriers[u]["gain"]["best"]["value"] or -math.inf)
-            return block(level, _found(level, form, worst, units[worst]), worst, carriers[worst], thresholds)
+            carriers = {u: carrier(level, units[u]) for u in found}
+            worst = max(carriers, key=lambda u: gain_of(*carriers[u]))
+            row, against = carriers[worst]
+            return block(level, _found(level, form, worst, units[worst]), worst, row, thresholds, against)
     reasons = list(dict.fromkeys(problems(scores)))
     if reasons:
         return block("NOT_ASSESSED", f"Not assessed: {'; '.join(reasons)}.", None, first, thresholds)
@@ -246,6 +262,17 @@ def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
     return block("NO_IMAGE_LEAKAGE_FOUND", sentence, None, first, thresholds | {"detectable_gain_db": blind})
 
 
+def carrier(level: str, rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> tuple[Mapping[str, Any], str]:
+    """The row whose numbers stand beside a level that a unit has met, and the floor that it beat."""
+    return (rows[PRIMARY], "best") if level == "SAMPLE_LEVEL" else class_way(rows)
+
+
+def gain_of(row: Mapping[str, Any], against: str) -> float:
+    """Gain of a row over one of its floors, for ranking; the lowest of all where it has none."""
+    gain = row["gain"][against]["value"]
+    return -math.inf if gain is None else float(gain)
+
+
 def _found(level: str, form: str, unit: Unit, rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
     if level == "SAMPLE_LEVEL":
         image, pick = rows[PRIMARY], rows[RETRIEVAL]
@@ -254,10 +281,9 @@ def _found(level: str, form: str, unit: Unit, rows: Mapping[tuple[str, str], Map
             f"of them at the first guess (chance {100 * pick['chance']:.1f} %) and gains "
             f"{image['gain']['best']['value']:+.2f} dB over the best floor."
         )
-    ways = class_ps(rows)
-    key = min(ways, key=lambda way: ways[way])
-    over = "the mean image" if key == PRIMARY else "the best floor on class means"
+    row, floor = class_way(rows)
+    over = "the mean image" if row["target"] == PRIMARY[1] else "the best floor on class means"
     return (
         f"What classes look like leaks from {form} uploads: {name_of(unit)} gains "
-        f"{rows[key]['gain'][CLASS_WAYS[key]]['value']:+.2f} dB over {over}; no single image was identified."
+        f"{gain_of(row, floor):+.2f} dB over {over}; no single image was identified."
     )

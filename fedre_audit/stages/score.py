@@ -136,13 +136,16 @@ def score_forms(
 
 
 def rows_of(scored: FormAttack, declaration: dict[str, Any], auxiliary_images: int) -> list[dict[str, Any]]:
-    """Rows of one table: every metric whole; the main ones also by class count, by client and for the leakiest 1 %."""
+    """Rows of one table: every metric whole; the main ones also by class count, by client and for the leakiest 1 %.
+
+    By client: what declared attacks do to the audited form, and to the ceiling's, of which no row is declared.
+    """
     rows = []
     by_slice = slices(scored.table)
     for metric in scored.table.values[ATTACK]:
         sliced = metric in SLICED and scored.target in ("members", "class_mean")
         parts = dict(by_slice) if sliced else {"all": by_slice["all"]}
-        if sliced and scored.form == declaration["form"] and scored.attack in declaration["attacks"]:
+        if sliced and scored.form in (declaration["form"], CEILING) and scored.attack in declaration["attacks"]:
             for client in sorted(set(scored.table.client.tolist())):
                 own = scored.table.subset(scored.table.client == client)
                 if len(set(own.row.tolist())) >= FEWEST_ROWS:
@@ -164,6 +167,21 @@ def reach(scored: FormAttack) -> tuple[bool, int]:
     return len(np.unique(scored.table.client)) >= MIN_CLIENTS, scored.stream
 
 
+def validated(tables: list[FormAttack], rows: Any) -> list[FormAttack]:
+    """Of tables of images those whose row over all images is 'ok': who is not proven able ranks and shows nobody."""
+    valid = {
+        (row["form"], row["attack"], row["stream"]) for row in rows
+        if (row["target"], row["slice"], row["metric"], row["status"]) == ("members", "all", "psnr", "ok")
+        and "curve" not in row
+    }  # fmt: skip
+    return [scored for scored in tables if (scored.form, scored.attack, scored.stream) in valid]
+
+
+def most_exposed(declared: list[FormAttack], rows: Any) -> list[dict[str, Any]]:
+    """Clients and classes by the validated table that says most of them; none where none is validated."""
+    return exposure(max(shown, key=reach)) if (shown := validated(declared, rows)) else []
+
+
 def most_exposed_samples(tables: list[FormAttack], declared: list[FormAttack], rows: Any) -> list[dict[str, Any]]:
     """Single images by gain over declared attackers and streams whose row is validated; none where none is.
 
@@ -173,14 +191,9 @@ def most_exposed_samples(tables: list[FormAttack], declared: list[FormAttack], r
     def key(scored: FormAttack) -> tuple[Any, ...]:
         return scored.form, scored.attack, scored.stream, scored.trusted
 
-    valid = {
-        (row["form"], row["attack"], row["stream"]) for row in rows
-        if (row["target"], row["slice"], row["metric"], row["status"]) == ("members", "all", "psnr", "ok")
-        and "curve" not in row
-    }  # fmt: skip
     found: dict[tuple[int, int], dict[str, Any]] = {}
     picks = {key(t): t.table for t in tables if "retrieval_top1" in t.table.values[ATTACK]}
-    shown = [scored for scored in declared if key(scored)[:3] in valid]
+    shown = validated(declared, rows)
     images = [image for scored in shown for image in exposed_samples(scored, picks.get(key(scored)))]
     for image in sorted(images, key=lambda image: -image["gain"]):
         found.setdefault((image["client"], image["sample"]), image)
@@ -315,7 +328,7 @@ def score(
     declared_tables = [
         t for t in pictured if t.form == config.form and t.attack in declaration["attacks"] and t.target == "members"
     ]
-    spreads = [distribution(t) for t in pictured if t.target == "members"]
+    spreads = [distribution(t) for t in validated([t for t in pictured if t.target == "members"], rows)]
     scores: dict[str, Any] = {
         "schema_version": 1,
         "run": {
@@ -349,7 +362,7 @@ def score(
         "bounds": noise_free_bounds(config.form, rows, once(kept, "linear", lambda: achievable(parts[0][0], images))),
         "flags": [f | {"client": at + f["client"]} for (one, _), at in zip(parts, offsets, strict=True)
                   for f in [*flags(read_truth(one.path, config.form)), *collapse_flags(read_history(one.path))]],
-        "exposure": exposure(max(declared_tables, key=reach)) if declared_tables else [],
+        "exposure": most_exposed(declared_tables, rows),
         "exposed_samples": most_exposed_samples(tables, declared_tables, rows),
         "distributions": [spread for spread in spreads if spread is not None],
         "lowering": lowering.of_run(rows, config.form, lowering.gains_of(tables, points)),

@@ -1,17 +1,21 @@
 """The pages of comparisons and of many runs: every number as stored, names as text, order, what cannot be read."""
 
 import json
+import random
+import re
 
 import pytest
 
+from fedre_audit.audit.intervals import MIN_CLIENTS
+from fedre_audit.stages.lowering import strongest
 from knowledge_forms.entangled import MECHANISMS
-from reports import texts
-from reports.comparisons import dump_comparison, render_comparison, render_comparison_card
+from reports import comparisons, texts
+from reports.comparisons import dump_comparison, headline, render_comparison, render_comparison_card
 from reports.index import collect, write_index
 from reports.numbers import look_up
 from reports.schema import SchemaError
 from tests.browser.pages import comparison
-from tests.reports.make_scores import make_run, scores
+from tests.reports.make_scores import make_run, row, scores
 from tests.reports.test_render import Page, read
 
 EVIL = "<script>alert(1)</script>\"'><img src=//x>"
@@ -114,3 +118,80 @@ def test_a_comparison_gives_the_true_reason_where_no_change_was_measured(tmp_pat
     made = comparison() | {"reference_arm": "raw", "trained_arm": "entangled:RAP"}
     text = " ".join(Page(render_comparison(write(tmp_path / "c", made))).text.split())
     assert "Of the assessed forms raw leaks most; entangled:RAP, which the server learned from, was not" in text
+
+
+def test_the_strongest_attacker_is_that_of_what_would_lower_the_leak():
+    draw = random.Random(0)
+    assert comparisons.MIN_CLIENTS == MIN_CLIENTS
+    for _ in range(300):
+        rows = [
+            row(
+                "entangled",
+                f"attack{k}",
+                draw.uniform(10, 20),
+                floor=draw.uniform(10, 15),
+                status=draw.choice(["ok", "not_validated", "failed"]),
+                n_clusters=draw.choice([1, 3, 4, 10]),
+                target=draw.choice(["members", "members", "best"]),
+                slice=draw.choice(["all", "all", "n1"]),
+            )
+            for k in range(draw.randrange(6))
+        ]
+        rows += [row("entangled", "curve", 30.0, curve="rounds"), row("entangled", "nothing", None)]
+        found = headline({**comparison()["arms"][0], "form": "entangled", "rows": rows})
+        wanted = strongest(rows, "entangled", "psnr")
+        if wanted is not None:
+            assert found is not None
+            assert found[1] is wanted
+            assert rows[found[0]] is wanted
+        elif found is not None:
+            assert found[1]["status"] != "ok"
+            assert "curve" not in found[1]
+
+
+def test_a_strongest_attacker_that_cannot_speak_for_all_clients_says_so(tmp_path):
+    made = comparison(("raw", "prototype"))
+    weak = dict(made["arms"][0]["rows"][0], value=19.0, status="not_validated", n_clusters=10)
+    few = dict(made["arms"][0]["rows"][0], value=18.0, n_clusters=1)
+    sound = dict(made["arms"][0]["rows"][0], value=13.5)
+    made["arms"][0]["rows"] = [weak, few, sound]
+    text = render_comparison(write(tmp_path / "a", made))
+    assert 'data-path="/arms/0/rows/2/gain/best/value"' in text
+    assert "1 client only" not in text
+    made["arms"][0]["rows"] = [weak, few]
+    shown = Page(render_comparison(write(tmp_path / "b", made))).text
+    assert shown.count("1 client only") >= 3  # in the table, and beside and in both plots
+    assert "raw (1 client only)" in shown
+    assert "1 client only" in render_comparison_card(tmp_path / "b")
+    made["arms"][0]["rows"] = [weak]
+    shown = Page(render_comparison(write(tmp_path / "c", made))).text
+    assert "raw (? not validated)" in shown
+    assert "not validated" in render_comparison_card(tmp_path / "c")
+
+
+def test_paired_differences_are_of_the_same_images_only_where_no_form_selects_some(tmp_path):
+    same, own = "over the same clients and images;", "each form on the images behind its own uploads"
+    made = comparison(("raw", "entangled:RAP", "entangled:RSR"))
+    for k, arm in enumerate(made["arms"]):
+        arm["rows"] = [dict(arm["rows"][0], n=[1122, 1122, 10][k])]
+    page = Page(render_comparison(write(tmp_path / "a", made)))
+    text = " ".join(page.text.split())
+    assert [words in text for words in (same, own)] == [False, True]
+    assert "minus raw1,122 images" in text
+    assert "entangled:RSR10 images" in text
+    shown = [path for path, *_ in page.numbers]
+    assert shown.count("/arms/2/rows/0/n") == 1
+    made["arms"][2]["rows"][0]["n"] = 1122
+    made["arms"][2]["mechanism"] = "RSR"
+    assert own in Page(render_comparison(write(tmp_path / "b", made))).text
+    made["arms"].pop()
+    made["differences"] = [one for one in made["differences"] if one["arm"] != "entangled:RSR"]
+    text = " ".join(Page(render_comparison(write(tmp_path / "c", made))).text.split())
+    assert [words in text for words in (same, own)] == [True, False]
+
+
+def test_the_header_of_a_comparison_names_every_seed(tmp_path):
+    made = comparison()
+    made["run"] |= {"seeds": [1, 2]}
+    text = " ".join(Page(render_comparison(write(tmp_path, made))).text.split())
+    assert re.search(r"for the attacker · seeds 1, 2\. The same clients", text)

@@ -365,3 +365,29 @@ def test_a_membership_row_counts_clients_and_not_images(tmp_path: Path) -> None:
     shown = page(tmp_path, made)
     assert "10 clientsone value each" in shown.text
     assert [path for path, *_ in shown.numbers].count("/rows/0/n") == 0
+
+
+def test_a_chart_draws_each_point_against_its_own_floor_and_its_table_names_it(tmp_path: Path) -> None:
+    made = scores()
+    at = len(made["rows"])
+    budget = {"auxiliary": 500, "steps": None, "restarts": None}
+    shared = page(tmp_path / "a", made).text
+    assert "Short dashes mark the floor" not in shared
+    made["rows"].append(row("entangled", "ridge", 12.4, floor=11.6, budget=budget))
+    html = render(make_run(tmp_path / "b", made))
+    (drawn,) = [one for one in html.split("<figure>") if "<title>Leakage over attacker budget" in one]
+    drawn = drawn.split("</figure>")[0]
+    assert 'class="floor dashed"' not in drawn
+    assert drawn.count('class="floor s0"') == 4  # of 100, 500, 1000 and the 2500 of the whole set
+    assert "Short dashes mark the floor of each point." in drawn
+    table = drawn.split("The same as a table")[1]
+    assert [name in table for name in ("Floor</th>", f'data-path="/rows/{at}/floor/best"')] == [True, True]
+
+
+def test_the_header_names_every_seed_that_was_run(tmp_path: Path) -> None:
+    made = scores()
+    assert "system fedre · seed 0" in words(page(tmp_path / "a", made))
+    made["run"] |= {"seed": 0, "seeds": [1, 2]}
+    shown = page(tmp_path / "b", made)
+    assert "system fedre · seeds 1, 2" in words(shown)
+    assert ("/run/seeds/1", "2", "2") in shown.numbers

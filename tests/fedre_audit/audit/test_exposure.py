@@ -6,7 +6,7 @@ import pytest
 from fedre_audit.audit.exposure import SAMPLES, exposed_samples
 from fedre_audit.audit.rows import FormAttack
 from fedre_audit.audit.scoring import ATTACK, PERMUTED, PairScores
-from fedre_audit.stages.score import most_exposed_samples, reach
+from fedre_audit.stages.score import most_exposed, most_exposed_samples, reach, validated
 
 
 def pairs(samples, values, clients=None):
@@ -75,3 +75,19 @@ def test_a_stream_of_one_client_does_not_hide_what_one_round_shows_of_the_others
     assert max([one, few], key=reach) is one
     whole = scored([1, 2, 3, 4], [16.0] * 4, [12.0] * 4, clients=[0, 1, 2, 3], stream=60)
     assert max([one, whole], key=reach) is whole
+
+
+@pytest.mark.parametrize("broken", ["not_validated", "failed"])
+def test_a_stream_that_was_not_validated_ranks_no_client(broken):
+    clients = [0, 1, 2, 3]
+    one = scored([1, 2, 3, 4], [15.0, 19.0, 13.0, 13.0], [12.0] * 4, clients)
+    whole = scored([1, 2, 3, 4], [30.0, 13.0, 13.0, 13.0], [12.0] * 4, clients, stream=60)
+    row = {"form": "raw", "attack": "ridge", "target": "members", "slice": "all", "metric": "psnr", "status": "ok"}
+    rows = [row | {"stream": 1}, row | {"stream": 60, "status": broken}]
+    assert most_exposed([one, whole], rows)[0] | {"client": 1, "attack": "ridge"} == most_exposed([one, whole], rows)[0]
+    assert validated([one, whole], rows) == [one]
+    rows[1]["status"] = "ok"
+    assert most_exposed([one, whole], rows)[0]["attack"] == "ridge, 60 rounds"
+    rows = [one_row | {"status": broken} for one_row in rows]
+    assert most_exposed([one, whole], rows) == []
+    assert most_exposed([one], [*rows, row | {"stream": 1, "curve": "auxiliary"}]) == []

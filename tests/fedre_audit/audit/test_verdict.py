@@ -7,7 +7,7 @@ import pytest
 
 from fedre_audit.audit.competence import apply_competence
 from fedre_audit.audit.declare import declared_attacks
-from fedre_audit.audit.verdict import detectable_gain, holm, verdict, weights_of
+from fedre_audit.audit.verdict import detectable_gain, gain_of, holm, verdict, weights_of
 from fedre_audit.figures.verdict_synthetic import levels, synthetic_audit
 
 
@@ -135,15 +135,49 @@ def test_an_attack_that_fails_on_raw_representations_too_proves_no_silence(silen
     assert ("even on raw" in found["sentence"]) == (level == "NOT_ASSESSED")
 
 
-def test_the_class_level_sentence_rests_on_the_row_that_met_the_rule(silent):
+def on_stream(silent, part, target, gains, best=None):
+    """The silent audit with planted gains of one row on the stream; best: of its gain over the best floor."""
     found = copy.deepcopy(silent)
-    for row in found["rows"]:
-        if (row["stream"], row["slice"], row["metric"]) == (60, "all", "psnr"):
-            for gain in row["gain"].values():
-                gain |= {"value": 1.5, "p": 1e-9} if row["target"] == "class_mean" else {"value": -2.5, "p": 0.9}
+    row = next(r for r in found["rows"] if (r["stream"], r["slice"], r["metric"], r["target"])
+               == (60, part, "psnr", target))  # fmt: skip
+    for floor, gain in row["gain"].items():
+        gain |= {"value": best, "p": 0.9} if best is not None and floor == "best" else {"value": gains, "p": 1e-9}
+        row["floor"][floor] = row["value"] - gain["value"]
+    return found, row
+
+
+def test_the_class_level_sentence_and_numbers_rest_on_the_row_that_met_the_rule(silent):
+    found, row = on_stream(silent, "all", "class_mean", 1.5)
+    members = next(r for r in found["rows"] if (r["stream"], r["slice"], r["metric"], r["target"])
+                   == (60, "all", "psnr", "members"))  # fmt: skip
+    members["gain"] |= {name: {"value": -2.5, "ci95": [-3.0, -2.0], "p": 0.9} for name in members["gain"]}
     made = verdict(found)
     assert made["level"] == "CLASS_LEVEL"
     assert "+1.50 dB over the best floor on class means" in made["sentence"]
+    assert made["worst"]["gain"] == 1.5
+    assert (made["numbers"]["form"], made["numbers"]["target"]) == (row["value"], "class_mean")
+    assert made["numbers"]["form"] - made["numbers"]["floor"] == pytest.approx(1.5)
+
+
+def test_a_gain_over_the_mean_image_stands_beside_the_mean_image(silent):
+    found, row = on_stream(silent, "all", "members", 1.0, best=-2.0)
+    made = verdict(found)
+    assert "+1.00 dB over the mean image" in made["sentence"]
+    assert made["numbers"] | {"against": "mean_image", "floor": row["floor"]["mean_image"]} == made["numbers"]
+    assert made["worst"]["gain"] == 1.0
+
+
+def test_the_worst_unit_is_the_one_that_gains_most_over_the_floor_of_the_rule(silent):
+    found, _ = on_stream(silent, "all", "members", 1.0, best=0.9)
+    found, _ = on_stream(found, "n1", "members", 3.0, best=-0.5)
+    made = verdict(found)
+    assert (made["worst"]["slice"], made["worst"]["gain"]) == ("n1", 3.0)
+
+
+def test_a_gain_of_zero_is_more_than_no_gain_and_less_than_a_positive_one():
+    row = {"gain": {"best": {"value": 0.0}, "mean_image": {"value": None}}}
+    assert gain_of(row, "best") == 0.0
+    assert gain_of(row, "mean_image") == -np.inf
 
 
 def test_undeclared_rows_never_decide(leaking):
@@ -173,6 +207,13 @@ def test_detectable_gain_has_the_power_it_promises(silent):
     assert gain is not None
     error = (row["gain"]["best"]["ci95"][1] - row["gain"]["best"]["ci95"][0]) / 2 / 2.262
     assert gain == pytest.approx(error * (2.685 + 0.883), rel=1e-3)  # t quantiles of 9 degrees: .9875 and .8
+
+
+def test_detectable_gain_of_three_clients_is_of_the_width_and_freedom_of_their_interval(silent):
+    row = copy.deepcopy(silent["rows"][0]) | {"n_clusters": 3, "n_rows": 9, "interval_unit": "image"}
+    row["gain"]["best"]["ci95"] = [-1.0, 1.0]
+    error = 1.0 / 2.447  # t quantiles of 9 - 3 degrees: .975, then .9875 and .8
+    assert detectable_gain(row, 0.5) == pytest.approx(error * (2.969 + 0.906), rel=1e-3)
 
 
 def test_one_attack_per_level_is_declared():
