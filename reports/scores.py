@@ -231,6 +231,8 @@ class Numbers(TypedDict):
     ceiling: Number
     unit: str
     metric: str
+    target: NotRequired[str]
+    against: NotRequired[str]
 
 
 class Verdict(TypedDict):

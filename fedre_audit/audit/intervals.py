@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 class Estimate:
     """A mean, its 95 % interval (None where there is too little data) and what the interval is over.
 
-    p: one-sided, of the hypothesis that the mean is 0 or less; None without an interval.
+    p: one-sided, of the hypothesis that the mean is 0 or less; df: degrees of freedom. None without an interval.
     """
 
     value: float
@@ -28,6 +28,7 @@ class Estimate:
     unit: str
     clusters: int
     p: float | None = None
+    df: float | None = None
 
 
 def group_means(values: Floats, groups: Ints) -> tuple[Floats, Ints]:
@@ -110,4 +111,4 @@ def estimate(values: Floats, rows: Ints, clients: Ints) -> Estimate:
             mean, known = float(row_values.mean()), mean_error(row_values)
     if known is None:
         return Estimate(mean, None, unit, len(client_ids))
-    return Estimate(mean, interval(mean, *known), unit, len(client_ids), p_above_zero(mean, *known))
+    return Estimate(mean, interval(mean, *known), unit, len(client_ids), p_above_zero(mean, *known), known[1])

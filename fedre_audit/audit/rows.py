@@ -9,7 +9,7 @@ from fedre_audit.audit.intervals import estimate
 from fedre_audit.audit.metrics import facts, sign_of
 from fedre_audit.audit.scoring import ATTACK, CHANCE, PERMUTED, PairScores, top_share
 
-NO_GAIN = {"value": None, "ci95": None, "p": None}
+NO_GAIN = {"value": None, "ci95": None, "p": None, "df": None}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def summarise(table: PairScores, metric: str, *, floors: tuple[str, ...]) -> dic
             gain[key], floor[key] = dict(NO_GAIN), None
             continue
         paired = estimate(sign * (kept[ATTACK] - kept[source]), row, client)
-        gain[key] = {"value": paired.value, "ci95": paired.ci95, "p": paired.p}
+        gain[key] = {"value": paired.value, "ci95": paired.ci95, "p": paired.p, "df": paired.df}
         floor[key] = means[source]
     invalid = int((~finite).sum())
     return {

@@ -133,12 +133,10 @@ def detectable_gain(row: Mapping[str, Any], share: float) -> float | None:
     independent values, or no spread among them: answers equal to the floor's prove no power.
     """
     interval = row["gain"]["best"]["ci95"]
-    over_clients = row["interval_unit"] == "client"
-    units = row["n_clusters"] if over_clients else row["n_rows"]
+    units = row["n_clusters"] if row["interval_unit"] == "client" else row["n_rows"]
     if interval is None or None in interval or units < FEWEST_UNITS or interval[0] == interval[1]:
         return None
-    # Few clients are strata, each with a mean of its own: at most so many degrees of freedom are left (see `estimate`).
-    df = units - (1 if over_clients else row["n_clusters"])
+    df = row["gain"]["best"]["df"]
     error = (interval[1] - interval[0]) / 2 / stats.t.ppf(0.975, df)
     return float((stats.t.ppf(1 - ALPHA * share, df) + stats.t.ppf(POWER, df)) * error)
 

@@ -391,3 +391,14 @@ def test_the_header_names_every_seed_that_was_run(tmp_path: Path) -> None:
     shown = page(tmp_path / "b", made)
     assert "system fedre · seeds 1, 2" in words(shown)
     assert ("/run/seeds/1", "2", "2") in shown.numbers
+
+
+def test_the_floor_cell_names_the_floor_that_decided(tmp_path):
+    made = scores()
+    made["verdict"] |= {"numbers": {**made["verdict"]["numbers"], "against": "mean_image"}}
+    make_run(tmp_path, made)
+    page = render(tmp_path)
+    assert "the mean image, a guess without the upload" in page
+    made["verdict"]["numbers"]["against"] = "best"
+    make_run(tmp_path, made)
+    assert "best guess without the upload" in render(tmp_path)

@@ -211,7 +211,7 @@ def test_detectable_gain_has_the_power_it_promises(silent):
 
 def test_detectable_gain_of_three_clients_is_of_the_width_and_freedom_of_their_interval(silent):
     row = copy.deepcopy(silent["rows"][0]) | {"n_clusters": 3, "n_rows": 9, "interval_unit": "image"}
-    row["gain"]["best"]["ci95"] = [-1.0, 1.0]
+    row["gain"]["best"] |= {"ci95": [-1.0, 1.0], "df": 6.0}
     error = 1.0 / 2.447  # t quantiles of 9 - 3 degrees: .975, then .9875 and .8
     assert detectable_gain(row, 0.5) == pytest.approx(error * (2.969 + 0.906), rel=1e-3)
 
