@@ -3,6 +3,7 @@
 Each form is an ordinary run folder below `arms/`, with its own scores and report; compare.json joins them.
 """
 
+import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -40,6 +41,8 @@ DEFAULT_FORMS = (
 )  # fmt: skip
 REFERENCES = ("raw", "prototype", "entangled:RAP")
 PAIRED = ("psnr", "ssim")
+TRAINED = "trained.json"
+"""Which forms one training was begun for, and which of them trained."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,29 @@ def arms_of(config: AuditConfig, forms: Sequence[str], own_system: bool) -> dict
 def trainer(arms: Sequence[str]) -> str:
     """The arm that the server of a shared training learns from: entangled RAP where it is compared, else the first."""
     return next((name for name in ("entangled:RAP", "entangled") if name in arms), arms[0])
+
+
+def refuse_other_forms(arms: Sequence[str], root: Path) -> None:
+    """AuditError where the training below `root` was begun for other forms, or its server learnt from another one.
+
+    Fewer forms may be compared again once all are trained. Before that a form would record the rest of the rounds
+    alone, or be missing when the interrupted training goes on.
+    """
+    path = root / TRAINED
+    if not path.is_file():  # not begun, or recorded before there was such a file
+        return
+    try:
+        held = json.loads(path.read_text())
+        forms, trained = list(held["forms"]), held["trainer"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AuditError(f"{path} is damaged ({error}); choose another --out") from error
+    finished = all((folder / "manifest.json").exists() for folder in folders_of(forms, root).values())
+    same = set(arms) <= set(forms) if finished else set(arms) == set(forms)
+    if not same or trainer(arms) != trained:
+        raise AuditError(
+            f"{root} was trained for other --forms ({','.join(forms)}, by {trained}); name the same ones, or choose "
+            "another --out"
+        )
 
 
 def share_training(base: Run, other: Run) -> None:
@@ -194,10 +220,13 @@ def train_arms(arms: dict[str, AuditConfig], root: Path, *, quiet: bool) -> dict
     from fedre_audit.stages.prepare import prepare
 
     first = trainer(list(arms))
+    refuse_other_forms(list(arms), root)
     pipeline.check_names(arms[first])
     pipeline.set_up_torch(arms[first])
     prepared = prepare(arms[first], quiet=quiet)
     runs = {name: open_run(path, arms[name]) for name, path in folders_of(list(arms), root).items()}
+    for run in runs.values():
+        training.check_images(run, prepared)
     command = compare_command(arms)
     missing = [name for name, run in runs.items() if not run.has(training.DONE)]
     if missing:
@@ -205,6 +234,8 @@ def train_arms(arms: dict[str, AuditConfig], root: Path, *, quiet: bool) -> dict
         half = runs[first].has(training.DONE) and all(other.has("uploads") for other in others)  # interrupted
         if len(missing) < len(runs) and not half:
             raise AuditError(f"{root} was trained for other --forms; name the same ones, or choose another --out")
+        begun = {"forms": sorted(arms), "trainer": first}
+        write_bytes(root / TRAINED, (json.dumps(begun) + "\n").encode())
         training.train(runs[first], prepared, quiet=quiet, others=others)
         for other in others:
             share_training(runs[first], other)
@@ -226,11 +257,12 @@ def run_arms(arms: dict[str, AuditConfig], root: Path, *, own_system: bool, quie
         folders = folders_of(list(arms), root)
         return {name: pipeline.audit(config, folders[name], quiet=quiet) for name, config in arms.items()}
     runs = train_arms(arms, root, quiet=quiet)
+    prepared = prepare(arms[trainer(list(arms))], quiet=quiet)  # the same images and parts for every arm
     if due := [run for run in runs.values() if not run.has(attacking.DONE)]:
-        attacking.attack(due[0], prepare(due[0].config, quiet=quiet), quiet=quiet, others=due[1:])
+        attacking.attack(due[0], prepared, quiet=quiet, others=due[1:])
     kept: dict[Any, Any] = {}
     for run in runs.values():
-        pipeline.audit(run.config, run.path, quiet=quiet, kept=kept)
+        pipeline.audit(run.config, run.path, quiet=quiet, kept=kept, prepared=prepared)
     return runs
 
 

@@ -82,19 +82,35 @@ def run_stage(
     seconds[stage] = time.perf_counter() - started
 
 
+def check_images(run: Run, prepared: Prepared) -> None:
+    """AuditError where any seed was trained on other images. prepared: of any seed, for all have the same data sets."""
+    for one in part_runs(run):
+        training.check_images(one, prepared)
+
+
 def audit(
-    config: AuditConfig, out: Path | None = None, *, quiet: bool = False, kept: scoring.Kept | None = None
+    config: AuditConfig,
+    out: Path | None = None,
+    *,
+    quiet: bool = False,
+    kept: scoring.Kept | None = None,
+    prepared: Prepared | None = None,
 ) -> Run:
-    """Run what is missing of an audit and return its run folder. kept: what several audits share, see `score`."""
+    """Run what is missing of an audit and return its run folder.
+
+    kept: what several audits share, see `score`. prepared: the images where they were loaded before.
+    """
     config = resolve(config)
     check_names(config)
     set_up_torch(config)
     path = out or default_path(config)
     started = time.perf_counter()
-    prepared = prepare(configs(config)[0], quiet=quiet)  # before the folder is made: bad data leaves nothing behind
+    # Before the folder is made: bad data leaves nothing behind.
+    prepared = prepared or prepare(configs(config)[0], quiet=quiet)
     seconds = {"prepare": time.perf_counter() - started}
     with lock_run(path):
         run = open_run(path, config)
+        check_images(run, prepared)
         for stage in STAGES:
             owners = [run] if stage in ("score", "report") else part_runs(run)
             if stage == "report" or not all(owner.has(DONE[stage]) for owner in owners):

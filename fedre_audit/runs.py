@@ -20,7 +20,7 @@ from reports.schema import type_problems
 
 LOCK = ".lock"
 OUTPUTS = {
-    "train": ("manifest.json", "clients", "history.jsonl", "uploads", "truth"),
+    "train": ("manifest.json", "clients", "history.jsonl", "uploads", "truth", "images.json"),
     "attack": ("attacks/complete.json", "attacks"),
     "score": ("scores.json", "scores.csv", "strips"),
     "report": ("report.html",),

@@ -34,6 +34,8 @@ def run(command: str, arguments: Sequence[str]) -> int:
         parts = pipeline.part_runs(found)
         for part in parts if command in pipeline.NEEDED else ():
             part.read_json(pipeline.NEEDED[command])
+        if command in pipeline.NEEDED:  # training starts afresh, with the images that are there now
+            pipeline.check_images(found, prepared)
         for one in {part.path: part for part in (found, *parts)}.values() if command != "score" else ():
             one.clear(command)  # scoring clears for itself, once it has read what it needs
         pipeline.run_stage(command, found, prepared, {}, quiet=False)

@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ class ImageData:
         channels, height, width = self.images.shape[1:]
         return channels, height, width
 
-    @property
+    @cached_property
     def content_hash(self) -> str:
         """SHA-256 (hex) of pixels, labels, class names and split: equal data give equal hashes."""
         digest = hashlib.sha256(repr((self.shape, self.classes)).encode())

@@ -3,7 +3,6 @@
 import shlex
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
-from typing import Literal
 
 from knowledge_forms.errors import AuditError
 
@@ -32,8 +31,6 @@ class ForeignConfig:
     """where data sets are found; default $FEDRE_AUDIT_DATA, else ~/.cache/fedre-audit"""
     seed: int = 0
     """reproduces everything"""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """where to attack"""
     threads: int = 1
     """CPU threads of one process"""
 

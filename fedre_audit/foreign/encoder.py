@@ -1,5 +1,6 @@
 """Encoders of one's own: built by a factory, filled from safetensors, probed before any attack relies on them."""
 
+import hashlib
 import importlib
 import inspect
 from collections.abc import Sequence
@@ -9,7 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from fedre_audit.models.base import ClientModel, ImageShape, evaluating
-from fedre_audit.models.store import load_arrays
+from fedre_audit.models.store import load_arrays, state_arrays
+from fedre_audit.seeding import derive_seed
 from knowledge_forms.errors import AuditError
 from knowledge_forms.header import read_arrays, read_header
 
@@ -17,6 +19,8 @@ TOLERANCE = 1e-4
 """Relative; an image's representation may differ this much between batch sizes by rounding alone."""
 MODAL = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
 """Modules that answer differently in train mode."""
+TRUSTED: set[str] = set()
+"""Factories that this process was asked to load: a run folder may name others, and importing one runs its code."""
 # What a forward pass raises on images it was not made for.
 MISFIT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
 
@@ -45,22 +49,35 @@ class ForeignModel(ClientModel):
         nn.Module.__init__(self)
         self.name, self.client = f"{spec}#{client}", client
         self.image_shape, self.mapping = image_shape, "AP"
-        self.encoder = ForeignEncoder(build(spec, client))  # type: ignore[assignment]
+        self.encoder = ForeignEncoder(build(spec, client, derive_seed(0, "model", client=client)))  # type: ignore[assignment]
         self.classifier = nn.Linear(feature_width, num_classes)
 
     def rebuild(self) -> nn.Module:
         """Another encoder from the factory: what knowing the architecture gives."""
-        return ForeignEncoder(build(self.name.partition("#")[0], self.client))
+        return ForeignEncoder(build(self.name.partition("#")[0], self.client, seed=0))
 
 
 def named_model(name: str, image_shape: ImageShape, num_classes: int, feature_width: int) -> ForeignModel:
-    """The model of `package.module:factory#client`, as models.json of a run names it."""
+    """The model of `package.module:factory#client`, as models.json names it; AuditError where nobody asked for it."""
     spec, _, client = name.partition("#")
+    refuse_untrusted(spec)
     return ForeignModel(spec, int(client), image_shape, num_classes, feature_width)
 
 
-def build(spec: str, client: int) -> nn.Module:
-    """Call the factory; it is given the client's id where it has a parameter `client`."""
+def refuse_untrusted(spec: str) -> None:
+    """AuditError for a factory that a run folder names and that nobody asked for."""
+    if spec not in TRUSTED:
+        raise AuditError(
+            f"this run's encoders come from '{spec}', which is code; run `audit --uploads ... --encoder {spec}` again "
+            "to use it"
+        )
+
+
+def build(spec: str, client: int, seed: int) -> nn.Module:
+    """Call the factory; it is given the client's id where it has a parameter `client`.
+
+    seed: of initial weights that the factory does not seed itself, so that the same command goes on with the same.
+    """
     module_name, _, function = spec.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -69,7 +86,9 @@ def build(spec: str, client: int) -> nn.Module:
     factory = getattr(module, function, None)
     if not callable(factory):
         raise AuditError(f"--encoder {spec}: {module_name} has no function '{function}'; name the one that builds it")
-    made = factory(client=client) if "client" in inspect.signature(factory).parameters else factory()
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        made = factory(client=client) if "client" in inspect.signature(factory).parameters else factory()
     if not isinstance(made, nn.Module):
         raise AuditError(f"--encoder {spec} returns {type(made).__name__}; it must return a torch.nn.Module")
     return made
@@ -78,13 +97,29 @@ def build(spec: str, client: int) -> nn.Module:
 def load_encoder(
     spec: str, weights: str | None, client: int, image_shape: ImageShape, num_classes: int, feature_width: int
 ) -> tuple[ForeignModel, list[str]]:
-    """One client's encoder, filled and probed, and notes on it; AuditError where it cannot serve."""
+    """One client's encoder, filled and probed, and notes on it; AuditError where it cannot serve.
+
+    spec: from the auditor, never from a run folder: it is trusted from here on.
+    """
+    TRUSTED.add(spec)
     model = ForeignModel(spec, client, image_shape, num_classes, feature_width)
     inner = model.encoder.get_submodule("inner")
     if weights is not None:
         path = Path(weights.replace("{client}", str(client)))
         load_arrays(inner, read_arrays(read_header(path)), path)
     return model, probe(model.encoder, image_shape, feature_width, f"--encoder {spec}, client {client}")
+
+
+def encoder_sha256(model: ForeignModel) -> str:
+    """SHA-256 (hex) of an encoder's weights and of its answers to random images, which its code decides."""
+    digest = hashlib.sha256()
+    for name, value in state_arrays(model.encoder).items():
+        digest.update(f"{name} {value.dtype} {value.shape}".encode())
+        digest.update(value.tobytes())
+    images = torch.rand(4, *model.image_shape, generator=torch.Generator().manual_seed(0))
+    with evaluating(model.encoder):
+        digest.update(model.encoder(images).float().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def probe(encoder: nn.Module, image_shape: ImageShape, width: int, where: str) -> list[str]:

@@ -41,8 +41,7 @@ def lay_out(run: Run, found: ForeignUploads, truth: ForeignTruth | None, models:
     unknown = {"weighted": None, "unweighted": None}
     row = {"round": 0, "participants": list(range(len(found.ids))), "collapsed": [], "accuracy": unknown}
     History([{**row, "traffic": newest_traffic(found)}]).write(run.path)
-    cuda = run.config.device != "cpu" and torch.cuda.is_available()
-    known = {"seed": run.config.seed, "config_sha256": run.sha256, "device": "cuda" if cuda else "cpu"}
+    known = {"seed": run.config.seed, "config_sha256": run.sha256, "device": "cpu"}  # attacks run on the processor
     run.write_json(MANIFEST, {"versions": versions(), **known})
     return notes
 

@@ -8,15 +8,16 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from attacks.base import ATTACKS
 from fedre_audit.config import AuditConfig, resolve
+from fedre_audit.data.base import ImageData
 from fedre_audit.foreign.config import ForeignConfig, check_config, command_line
 from fedre_audit.foreign.data import gather, read_auxiliary
-from fedre_audit.foreign.encoder import ForeignModel, load_encoder
+from fedre_audit.foreign.encoder import ForeignModel, encoder_sha256, load_encoder, refuse_untrusted
 from fedre_audit.foreign.layout import MANIFEST, lay_out
 from fedre_audit.foreign.partial import unmix_all, write_partial, write_pictures
 from fedre_audit.foreign.plan import plan, plan_text
@@ -35,8 +36,13 @@ from reports.render import write_report
 FOREIGN = "foreign.json"
 
 
-def fingerprint(config: ForeignConfig, found: ForeignUploads) -> str:
-    """Hash of the options and of every byte of the folders they name, so that a run folder resumes the same audit."""
+def fingerprint(
+    config: ForeignConfig, found: ForeignUploads, models: Sequence[ForeignModel], public: ImageData | None
+) -> str:
+    """Hash of the options, of every byte of the folders they name, of the encoders and of the public images.
+
+    A run folder resumes the same audit alone: an encoder whose code was corrected makes another one.
+    """
     digest = hashlib.sha256(json.dumps(asdict(config), sort_keys=True).encode())
     places = [config.uploads, config.truth, *({config.weights.replace("{client}", str(i)) for i in found.ids} if
                                               config.weights else ())]  # fmt: skip
@@ -45,15 +51,21 @@ def fingerprint(config: ForeignConfig, found: ForeignUploads) -> str:
         for file in sorted(path.rglob("*.safetensors")) if path.is_dir() else [path]:
             if file.is_file():
                 digest.update(hashlib.sha256(file.read_bytes()).digest())
+    for model in models:
+        digest.update(encoder_sha256(model).encode())
+    if public is not None:
+        digest.update(public.content_hash.encode())
     return digest.hexdigest()
 
 
-def as_audit_config(config: ForeignConfig, found: ForeignUploads, prepared: Prepared | None) -> AuditConfig:
+def as_audit_config(
+    config: ForeignConfig, found: ForeignUploads, prepared: Prepared | None, digest: str
+) -> AuditConfig:
     """The configuration of the run folder; what trained the clients is not known and stays at its default."""
     return resolve(
         AuditConfig(
             form=found.form,
-            dataset=f"uploads-{fingerprint(config, found)[:16]}",
+            dataset=f"uploads-{digest[:16]}",
             mechanism=found.mechanism,
             system=found.system,
             family="foreign",
@@ -65,7 +77,7 @@ def as_audit_config(config: ForeignConfig, found: ForeignUploads, prepared: Prep
             broadcast=bool(found.broadcast),
             attacks=list(config.attacks),
             seed=config.seed,
-            device=config.device,
+            device="cpu",
             threads=config.threads,
             precision="fp32",
             workers=1,
@@ -110,10 +122,11 @@ def audit_uploads(
     found = read_uploads(Path(config.uploads), config.form)
     say(plan_text(config, found))
     truth = read_truth_folder(Path(config.truth), found) if config.truth else None
-    prepared = gather(config, found, truth, read_auxiliary(config, found))
-    audit_config = as_audit_config(config, found, prepared)
-    set_up_torch(audit_config)
+    public = read_auxiliary(config, found)
+    prepared = gather(config, found, truth, public)
+    set_up_torch(AuditConfig(threads=config.threads))
     models, notes = load_encoders(config, found, prepared)
+    audit_config = as_audit_config(config, found, prepared, fingerprint(config, found, models, public))
     path = out or default_path(audit_config)
     with lock_run(path):
         run = open_run(path, audit_config)
@@ -146,6 +159,13 @@ def audit_uploads(
 
 
 def audit_again(run: Run, stage: str, *, quiet: bool = False) -> Run:
-    """Start a foreign audit again from a stage; AuditError where what it was made from has changed or is gone."""
-    options = ForeignConfig(**run.read_json(FOREIGN, "options")["options"])
+    """Start a foreign audit again from a stage; AuditError where what it was made from has changed or is gone.
+
+    The folder may be somebody else's: the code that its options name is run only where it was asked for before.
+    """
+    known = {item.name for item in fields(ForeignConfig)}
+    held = run.read_json(FOREIGN, "options")["options"]
+    options = ForeignConfig(**{name: value for name, value in held.items() if name in known})
+    if options.encoder is not None:
+        refuse_untrusted(options.encoder)
     return audit_uploads(options, run.path, quiet=quiet, restart=stage)

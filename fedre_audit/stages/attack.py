@@ -28,6 +28,7 @@ from attacks.unmixing.base import Unmixed, recovered_view, unmix
 from fedre_audit.config import AuditConfig
 from fedre_audit.data.base import to_float
 from fedre_audit.federation.view import read_view
+from fedre_audit.hardware import cpu_has_bf16
 from fedre_audit.models import ClientModel, as_encoder, load_clients
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
@@ -61,7 +62,7 @@ def budget_of(config: AuditConfig, name: str) -> Budget:
     """The budget that the configuration gives an attack."""
     if name == "decoder":
         few = (config.decoder_clients or 0) < (config.clients or 1)
-        options = {"steps": config.decoder_steps, "bf16": config.precision == "bf16"}
+        options = {"steps": config.decoder_steps, "bf16": config.precision == "bf16" and cpu_has_bf16()}
         return Budget(config.decoder_clients if few else None, None, options)
     if name in OPTIMISERS and config.optimised_images is not None:
         return Budget(None, math.ceil(config.optimised_images / (config.clients or 1)), {})

@@ -1,7 +1,7 @@
 """What every stage starts from: the data set, its disjoint splits and the clients' parts; the same from one seed."""
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +25,14 @@ class Prepared:
     """data: all images. split: disjoint ids. parts: per client (train ids, test ids) into `data`.
 
     elsewhere: the attacker's images where they are not the split's, in the shape and class numbers of `data`.
+    auxiliary_sha256: content hash of the other data set that they come from; None where they come from `data`.
     """
 
     data: ImageData
     split: Split
     parts: list[tuple[np.ndarray, np.ndarray]]
     elsewhere: ImageData | None = None
+    auxiliary_sha256: str | None = None
 
     @cached_property
     def auxiliary(self) -> ImageData:
@@ -62,6 +64,11 @@ def load_images(spec: str, *, root: Path | None, quiet: bool, dry: bool = False)
         return load_dataset(spec, root=root, progress=tell, download=True, dry=dry)
 
 
+def from_own(config: AuditConfig) -> bool:
+    """Whether the attacker's images come from the audited data set."""
+    return config.auxiliary == SAME or config.auxiliary.startswith(CLASSES)
+
+
 def sizes_of(config: AuditConfig, data: ImageData) -> tuple[int, int]:
     """Private and auxiliary images: as configured, but a number that the preset chose fits a smaller data set.
 
@@ -71,7 +78,7 @@ def sizes_of(config: AuditConfig, data: ImageData) -> tuple[int, int]:
     if private is None or auxiliary is None:
         raise ValueError("prepare needs a resolved configuration")
     preset, there = PRESETS[config.preset], len(data.images)
-    own = config.auxiliary == SAME or config.auxiliary.startswith(CLASSES)  # the attacker's images come from `data`
+    own = from_own(config)
     total = private + auxiliary // EVALUATION_SHARE + (auxiliary if own else 0)
     if there >= total or private != preset["private_images"]:
         return private, auxiliary
@@ -87,7 +94,8 @@ def prepare(config: AuditConfig, *, quiet: bool = False, dry: bool = False) -> P
     """Load, split and partition as `config` says. dry: AuditError where images would have to be fetched first."""
     if config.clients is None:
         raise ValueError("prepare needs a resolved configuration")
-    load = partial(load_images, root=Path(config.data_root) if config.data_root else None, quiet=quiet, dry=dry)
+    root = Path(config.data_root) if config.data_root else None
+    load = cache(partial(load_images, root=root, quiet=quiet, dry=dry))
     data = load(config.dataset)
     if config.classes is not None and config.classes < len(data.classes):
         data = data.limit_classes(config.classes)
@@ -100,6 +108,8 @@ def prepare(config: AuditConfig, *, quiet: bool = False, dry: bool = False) -> P
         seed=config.seed,
     )
     elsewhere = auxiliary_data(data, split, config.auxiliary, count=auxiliary, seed=config.seed, load=load)
+    # Of the whole data set as it lies there: resized images differ in a bit between processors.
+    auxiliary_sha256 = None if from_own(config) else load(config.auxiliary).content_hash
     rng = np.random.RandomState(derive_seed(config.seed, "partition") % 2**32)
     labels = data.labels[split.private].numpy()
     if config.partition == "practical":
@@ -114,4 +124,4 @@ def prepare(config: AuditConfig, *, quiet: bool = False, dry: bool = False) -> P
         )
     ids = split.private.numpy()
     clients = [(ids[train], ids[test]) for train, test in split_train_test(parts, labels, rng)]
-    return Prepared(data, split, clients, elsewhere)
+    return Prepared(data, split, clients, elsewhere, auxiliary_sha256)

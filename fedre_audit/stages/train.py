@@ -18,9 +18,12 @@ from fedre_audit.models import build_clients
 from fedre_audit.progress import progress
 from fedre_audit.runs import Run
 from fedre_audit.stages.prepare import Prepared
+from knowledge_forms.errors import AuditError
 
 CEILING = "raw"
 DONE = "manifest.json"
+STARTED = "images.json"
+"""Hashes of the images that a training began with, for one that is interrupted before its manifest."""
 
 
 def versions() -> dict[str, str]:
@@ -51,13 +54,34 @@ def make_recorder(run: Run, prepared: Prepared, others: Sequence[Recorder] = ())
     )
 
 
+def images_of(prepared: Prepared) -> dict[str, str]:
+    """Hashes of the images that a run rests on: of the data set, and of the attacker's where it is another one."""
+    own = {"dataset_sha256": prepared.data.content_hash}
+    return own if prepared.auxiliary_sha256 is None else {**own, "auxiliary_sha256": prepared.auxiliary_sha256}
+
+
+def check_images(run: Run, prepared: Prepared) -> None:
+    """AuditError where a training, finished or interrupted, had other images than there are now: ids would not fit."""
+    name = next((name for name in (DONE, STARTED) if run.has(name)), None)
+    if name is None:
+        return
+    held = run.read_json(name, "dataset_sha256")
+    for key, value in images_of(prepared).items():
+        if held.get(key, value) != value:  # runs recorded before lack the auxiliary images' hash
+            option = key.removesuffix("_sha256")
+            raise AuditError(
+                f"{run.path} was trained when --{option} {getattr(run.config, option)} held other images than it does "
+                "now; choose another --out, or restore the images"
+            )
+
+
 def write_manifest(run: Run, prepared: Prepared) -> None:
     """What made the run and what it recorded; it marks the stage complete."""
     manifest: dict[str, Any] = {
         "versions": versions(),
         "seed": run.config.seed,
         "config_sha256": run.sha256,
-        "dataset_sha256": prepared.data.content_hash,
+        **images_of(prepared),
         "device": "cuda" if run.config.device != "cpu" and torch.cuda.is_available() else "cpu",
         "uploads": upload_hashes(run),
     }
@@ -68,7 +92,11 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False, others: Sequence
     """Train and record; the manifest, written last, marks the stage complete.
 
     others: runs that record their own form from this same training; their manifests are left to the caller.
+    AuditError where an interrupted training had other images.
     """
+    for one in (run, *others):
+        check_images(one, prepared)
+        one.write_json(STARTED, images_of(prepared))
     config = run.config
     data = prepared.data
     clients = prepared.client_data()

@@ -14,8 +14,9 @@ from attacks.base import ATTACKS
 from fedre_audit import plan
 from fedre_audit.cli import main
 from fedre_audit.commands.compare import table
-from fedre_audit.comparison import arms_of, compare, make_lowering
+from fedre_audit.comparison import arms_of, compare, make_lowering, train_arms
 from fedre_audit.config import AuditConfig
+from fedre_audit.federation.recorder import Recorder
 from fedre_audit.federation.view import read_view
 from fedre_audit.plan import make_plan
 from fedre_audit.stages import score
@@ -180,6 +181,40 @@ def test_forms_of_two_trainings_are_never_mixed(compared, tmp_path):
     shutil.rmtree(out / "arms" / "entangled-RAP")  # what `--forms raw,prototype` leaves: another arm trained for all
     with pytest.raises(AuditError, match="trained for other --forms"):
         compare(out=out, forms=["raw", "entangled:RAP"], **OPTIONS)
+
+
+def trained(forms, root):
+    base = AuditConfig(**OPTIONS | {"rounds": 3, "workers": 1})
+    return train_arms(arms_of(base, forms, own_system=False), root, quiet=True)
+
+
+def test_an_interrupted_training_goes_on_with_the_same_forms_alone(tmp_path, monkeypatch):
+    record = Recorder.record
+
+    def stop(self, round_, *rest):
+        if round_ == 2:
+            raise KeyboardInterrupt
+        return record(self, round_, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Recorder, "record", stop)
+        with pytest.raises(KeyboardInterrupt):
+            trained(["raw", "entangled:RAP"], tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for forms in (["raw", "entangled:RAP", "entangled:RAR"], ["raw", "entangled:RSR"], ["prototype", "entangled:RAP"]):
+        with pytest.raises(AuditError, match=r"trained for other --forms \(entangled:RAP,raw, by entangled:RAP\)"):
+            trained(forms, tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+    runs = trained(["entangled:RAP", "raw"], tmp_path)
+    for run in runs.values():
+        assert len(list((run.path / "uploads" / run.config.form).iterdir())) == 3
+
+
+def test_a_finished_training_serves_fewer_forms_but_no_other_trainer(tmp_path):
+    trained(["raw", "prototype", "entangled:RAP"], tmp_path)
+    assert set(trained(["raw", "entangled:RAP"], tmp_path)) == {"raw", "entangled:RAP"}
+    with pytest.raises(AuditError, match="by entangled:RAP"):
+        trained(["raw", "prototype"], tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 import ctypes
 import resource
+import subprocess
+import sys
 
 import pytest
 import torch
 
 from fedre_audit import memory
-from fedre_audit.bench.measure import peak_growth_mb, resident_mb
+from fedre_audit.bench.measure import peak_growth_mb
 from fedre_audit.workers import Workers
 
 if not hasattr(ctypes.CDLL(None), "mallopt"):
@@ -40,26 +42,37 @@ def test_a_worker_keeps_what_it_frees():
     assert in_a_worker(faults) < PAGES  # fewer than a single round writes to
 
 
-def test_a_process_that_returns_memory_pays_with_fresh_pages():
-    def returning():
-        memory.return_memory()
-        return faults()
+def alone(code: str) -> float:
+    """What `code` leaves in `found`, in a fresh process: free memory from earlier tests would serve it first."""
+    head = "import resource\nfrom fedre_audit import memory\nmemory.return_memory()\n"
+    done = subprocess.run([sys.executable, "-c", f"{head}{code}\nprint(found)"], capture_output=True, check=True)
+    return float(done.stdout)
 
-    assert in_a_worker(returning) > 19 * PAGES
+
+def test_a_process_that_returns_memory_pays_with_fresh_pages():
+    found = alone(
+        "for round_ in range(80):\n"
+        "    if round_ == 60:\n"
+        "        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    blocks = [b'x' * (size * 2**20) for size in (2, 4, 2)]\n"
+        "    del blocks\n"
+        "found = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before"
+    )
+    assert found > 19 * PAGES
 
 
 def test_returned_memory_leaves_the_process_even_with_something_behind_it():
-    def grown():
-        memory.return_memory()
-        before = resident_mb()
-        held = []
-        for _ in range(20):
-            block = torch.ones(2 * 2**20)  # 8 MiB, then a small one that stays behind it
-            held.append(torch.ones(2**10))
-            del block
-        return resident_mb() - before
-
-    assert in_a_worker(grown) < 8
+    found = alone(
+        "def resident():\n"
+        "    return int(open('/proc/self/statm').read().split()[1]) * resource.getpagesize() / 2**20\n"
+        "before, held = resident(), []\n"
+        "for number in range(20):\n"
+        "    block = b'x' * (8 * 2**20)\n"
+        "    held.append(b'y' * (number + 4096))\n"
+        "    del block\n"
+        "found = resident() - before"
+    )
+    assert found < 8
 
 
 def test_growth_is_measured_from_a_process_that_keeps_nothing():

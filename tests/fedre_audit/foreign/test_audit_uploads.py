@@ -2,6 +2,9 @@
 
 import importlib.util
 import json
+import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +15,11 @@ from fedre_audit.cli import main
 from fedre_audit.config import AuditConfig, resolve
 from fedre_audit.federation.client import as_float
 from fedre_audit.federation.view import read_view
+from fedre_audit.foreign import encoder as encoding
 from fedre_audit.foreign.config import ForeignConfig
 from fedre_audit.foreign.data import gather, read_auxiliary
 from fedre_audit.foreign.layout import lay_out
-from fedre_audit.foreign.pipeline import load_encoders
+from fedre_audit.foreign.pipeline import fingerprint, load_encoders
 from fedre_audit.foreign.truth import read_truth_folder
 from fedre_audit.foreign.uploads import read_uploads
 from fedre_audit.models import build_clients, load_clients
@@ -25,6 +29,7 @@ from fedre_audit.record import Recorder, Truth
 from fedre_audit.runs import Run, open_run
 from fedre_audit.stages.prepare import prepare
 from fedre_audit.stages.train import train
+from knowledge_forms.errors import AuditError
 from knowledge_forms.store import write_tensors
 from tests.fedre_audit.foreign.encoders import WIDTH
 
@@ -181,6 +186,69 @@ def test_an_encoder_that_did_not_make_the_uploads_is_noticed(recorded, tmp_path)
     said = lay_out(Run(tmp_path, CONFIG), found, truth, models)
     assert len(said) == 3
     assert "client 0: its newest upload differs by" in said[0]
+
+
+MINE = """
+import torch
+from torch import nn
+
+def make():
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 32), nn.Identity())
+"""
+
+
+def test_corrected_code_of_an_encoder_and_other_public_images_make_another_audit(recorded, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "corrected.py").write_text(MINE)
+    config = ForeignConfig(str(recorded / "loop"), auxiliary="mnist5k", encoder="corrected:make")
+    found = read_uploads(Path(config.uploads))
+    public = read_auxiliary(config, found)
+    prepared = gather(config, found, None, public)
+
+    def digest(public=public):
+        monkeypatch.delitem(sys.modules, "corrected", raising=False)
+        importlib.invalidate_caches()
+        return fingerprint(config, found, load_encoders(config, found, prepared)[0], public)
+
+    first = digest()
+    assert digest() == first  # though the factory seeds nothing
+    assert digest(replace(public, labels=public.labels.flip(0))) != first
+    (tmp_path / "corrected.py").write_text(MINE.replace("Identity", "ReLU"))  # other code, the same weights
+    assert digest() != first
+    model, other = (encoding.load_encoder("corrected:make", None, i, (1, 28, 28), 10, 32)[0] for i in (0, 1))
+    weights = [made.state_dict()["inner.1.weight"] for made in (model.encoder, other.encoder, model.rebuild())]
+    assert not any(torch.equal(weights[i], weights[j]) for i, j in ((0, 1), (0, 2)))
+
+
+def test_nothing_of_an_audit_of_uploads_uses_a_device(recorded, capsys):
+    assert audit(recorded, "loop", "no-device")["run"]["device"] == "cpu"
+    assert main(["--uploads", str(recorded / "loop"), "--device", "cuda"]) == 2
+    assert "device" in capsys.readouterr().err
+    foreign = recorded / "no-device" / "foreign.json"
+    kept = json.loads(foreign.read_text())
+    foreign.write_text(json.dumps({**kept, "options": {**kept["options"], "device": "auto"}}))
+    assert main(["score", str(recorded / "no-device")]) == 0  # a folder of before names one
+
+
+def test_a_run_folder_names_no_code_to_run(recorded, tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "evil.py").write_text("from pathlib import Path\nPath(__file__).with_name('ran').touch()\n")
+    refusal = r"this run's encoders come from 'evil:make', which is code; run `audit --uploads .* --encoder evil:make`"
+    engine, received = tmp_path / "engine", tmp_path / "received"
+    shutil.copytree(recorded / "engine", engine)
+    models = engine / "clients" / "models.json"
+    models.write_text(json.dumps({**json.loads(models.read_text()), "models": ["evil:make#0"] * 3}))
+    with pytest.raises(AuditError, match=refusal):
+        load_clients(engine)
+    assert main(["attack", str(engine)]) == 2
+    assert "'evil:make', which is code" in capsys.readouterr().err
+    audit(recorded, "loop", str(received))
+    kept = json.loads((received / "foreign.json").read_text())
+    kept["options"] |= {"encoder": "evil:make", "auxiliary": "mnist5k"}
+    (received / "foreign.json").write_text(json.dumps(kept))
+    assert main(["score", str(received)]) == 2
+    assert "'evil:make', which is code" in capsys.readouterr().err
+    assert not (tmp_path / "ran").exists()
 
 
 def test_dry_run_prints_the_plan_and_clients_with_their_own_numbers(tmp_path, capsys):
