@@ -49,18 +49,6 @@ def alone(code: str) -> float:
     return float(done.stdout)
 
 
-def test_a_process_that_returns_memory_pays_with_fresh_pages():
-    found = alone(
-        "for round_ in range(80):\n"
-        "    if round_ == 60:\n"
-        "        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
-        "    blocks = [b'x' * (size * 2**20) for size in (2, 4, 2)]\n"
-        "    del blocks\n"
-        "found = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before"
-    )
-    assert found > 19 * PAGES
-
-
 def test_returned_memory_leaves_the_process_even_with_something_behind_it():
     found = alone(
         "def resident():\n"
