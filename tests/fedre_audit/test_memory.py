@@ -72,8 +72,9 @@ def test_growth_is_measured_from_a_process_that_keeps_nothing():
 
 
 def test_a_library_without_mallopt_is_left_alone(monkeypatch):
-    """An object without the function stands in for it: any call would be an AttributeError."""
-    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: object())
-    memory.keep_memory()
-    memory.return_memory()
-    memory.give_back()
+    """An object without the functions stands in for it: any call would be an AttributeError."""
+    asked = []
+    monkeypatch.setattr(memory.ctypes, "CDLL", lambda name: asked.append(name) or object())
+    for function in (memory.keep_memory, memory.return_memory, memory.give_back):
+        function()
+    assert asked == [None] * 4  # two settings, one, and the giving back
