@@ -4,13 +4,15 @@ A ceiling and what is compared with it are measured the same way, one right afte
 one a core, as the engine works.
 """
 
+import multiprocessing as mp
 import os
 import platform
 import resource
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from multiprocessing.connection import Connection
 from statistics import median
 from typing import Any
 
@@ -22,6 +24,8 @@ from fedre_audit.workers import Workers, forkable
 
 Step = Callable[[], object]
 Make = Callable[[], tuple[Step, float]]
+Paced = Callable[[Callable[[], None]], object]
+"""Work that is given `pause`, and calls it wherever another may take its turn."""
 
 
 def rate(step: Step, units: float, seconds: float) -> float:
@@ -45,13 +49,18 @@ def machine_rate(make: Make, seconds: float = 0.5) -> float:
 def share(make: Make, ceiling: Make, *, repeats: int, seconds: float = 0.5) -> dict[str, float]:
     """Median rates of `make` and of the ceiling, and the median of their ratios, pair by pair."""
     pairs = [(machine_rate(ceiling, seconds), machine_rate(make, seconds)) for _ in range(repeats)]
+    ratios = spread([own / top for top, own in pairs])
     return {
         "flops_per_second": median(own for _, own in pairs),
         "ceiling_flops_per_second": median(top for top, _ in pairs),
-        "share": median(own / top for top, own in pairs),
-        "lowest": min(own / top for top, own in pairs),
-        "highest": max(own / top for top, own in pairs),
+        "share": ratios.pop("median"),
+        **ratios,
     }
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Median, lowest and highest of several readings."""
+    return {"median": median(values), "lowest": min(values), "highest": max(values)}
 
 
 def timed(function: Step) -> float:
@@ -59,6 +68,61 @@ def timed(function: Step) -> float:
     started = time.perf_counter()
     function()
     return time.perf_counter() - started
+
+
+def in_turns(works: Sequence[Paced]) -> list[float]:
+    """Seconds of each of several works that take turns, each in a process of its own: one works, the others wait.
+
+    A machine's speed wanders by a tenth within seconds. Works that alternate from moment to moment meet the same
+    machine, so the ratio of their times says what they cost. Raises RuntimeError where one ends early.
+    """
+    context = mp.get_context("fork")
+    ours: list[Connection] = []
+    processes = []
+    for work in works:
+        near, far = context.Pipe()
+        ours.append(near)
+        processes.append(context.Process(target=_paced, args=(work, far, list(ours))))
+        processes[-1].start()
+        far.close()
+    seconds = [0.0] * len(works)
+    left = list(range(len(works)))
+    try:
+        while left:
+            for turn in list(left):
+                ours[turn].send(None)
+                passed, done = ours[turn].recv()
+                seconds[turn] += passed
+                if done:
+                    left.remove(turn)
+    except (EOFError, OSError) as error:
+        raise RuntimeError(f"work {turn} of {len(works)} ended early") from error
+    finally:
+        for near in ours:
+            near.close()  # whoever still waits for a turn ends
+        for process in processes:
+            process.join()
+    return seconds
+
+
+def _paced(work: Paced, pipe: Connection, inherited: list[Connection]) -> None:
+    """One of those that take turns: tell the seconds of every turn."""
+    for end in inherited:
+        end.close()
+    pipe.recv()
+    started = time.perf_counter()
+
+    def pause() -> None:
+        nonlocal started
+        pipe.send((time.perf_counter() - started, False))
+        pipe.recv()
+        started = time.perf_counter()
+
+    try:
+        work(pause)
+        pipe.send((time.perf_counter() - started, True))
+    except (EOFError, BrokenPipeError):
+        return
 
 
 def peak_growth_mb(function: Step) -> float:

@@ -3,13 +3,12 @@
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 from fedre_audit.bench.federation import federate
-from fedre_audit.bench.measure import peak_growth_mb, timed
+from fedre_audit.bench.measure import Paced, in_turns, peak_growth_mb, spread
 from fedre_audit.federation.view import read_view
 from knowledge_forms.store import Entries, write_entries
 
@@ -18,22 +17,38 @@ BASE = {"clients": 4, "images": 320, "rounds": 20}
 DOUBLED = ("clients", "images", "rounds")
 
 
-def _seconds(**options: Any) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        return timed(lambda: federate(Path(folder), **options))
+def _paced(turn: int = 1, **options: Any) -> Paced:
+    """A federation that pauses after every `turn` rounds."""
+
+    def work(pause: Callable[[], None]) -> None:
+        def on_round(row: dict[str, Any]) -> None:
+            if (row["round"] + 1) % turn == 0:
+                pause()
+
+        with tempfile.TemporaryDirectory() as folder:
+            federate(Path(folder), on_round=on_round, **options)
+
+    return work
 
 
-def doubling(repeats: int, rounds: int = BASE["rounds"]) -> dict[str, float]:
+def growth(base: dict[str, Any], changed: dict[str, Any]) -> float:
+    """By what factor a federation's time changes with some options; the two take turns, both ending together."""
+    turn = changed["rounds"] // base["rounds"]
+    usual, other = in_turns([_paced(**base), _paced(turn, **changed)])
+    return other / usual
+
+
+def doubling(repeats: int, rounds: int = BASE["rounds"]) -> dict[str, dict[str, float]]:
     """By what factor a federation's time grows when one quantity doubles; family `fedavg_cnn`, medians of pairs.
 
     A first, short federation pays for setting up. side: four times the pixels, one pair.
     """
     base: dict[str, Any] = {**BASE, "rounds": rounds, "family": "fedavg_cnn"}
-    doubled = {name: {**base, name: 2 * base[name]} for name in DOUBLED}
-    _seconds(**{**base, "rounds": 1})
-    pairs = [{name: (_seconds(**base), _seconds(**more)) for name, more in doubled.items()} for _ in range(repeats)]
-    larger = _seconds(**{**base, "shape": (1, 56, 56)}) / _seconds(**base)
-    return {name: median(pair[name][1] / pair[name][0] for pair in pairs) for name in doubled} | {"side": larger}
+    with tempfile.TemporaryDirectory() as folder:
+        federate(Path(folder), **{**base, "rounds": 1})
+    pairs = [{name: growth(base, {**base, name: 2 * base[name]}) for name in DOUBLED} for _ in range(repeats)]
+    found = {name: spread([pair[name] for pair in pairs]) for name in DOUBLED}
+    return found | {"side": spread([growth(base, {**base, "shape": (1, 56, 56)})])}
 
 
 def memory_by_rounds(rounds: tuple[int, int] = (10, 40)) -> dict[str, float]:
