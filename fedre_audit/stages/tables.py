@@ -240,7 +240,10 @@ class Tables:
         self.meta[key] = max(self.meta.get(key, meta), meta, key=lambda found: found["stream"])
 
     def add_membership(self, case: Case, knowledge: Q3, attackers: Mapping[str, Membership]) -> None:
-        """Score membership attackers: images that contributed against images of their classes that never did."""
+        """Score membership attackers: images that contributed against images of their classes that never did.
+
+        A client of whom one score is not a number has no value: it is counted as invalid, and its row fails.
+        """
         # Under RSR and RSP the client's others are no members.
         inside_upload = (case.contribution.weight > 0).nonzero().flatten()
         labels = case.prepared.data.labels[case.contribution.sample_ids[inside_upload]]
@@ -256,9 +259,9 @@ class Tables:
             for who, view in views.items():
                 found = [fitted.score(view, images[some], asked[some]).cpu().double() for some in blocks(images)]
                 score = torch.cat(found).numpy()
-                held = np.isfinite(score)
-                inside = np.arange(len(score)) < len(labels)
-                named = membership_values(score[held & inside], score[held & ~inside])
+                # -inf says that no such image contributed, and ranks last; an overflow says as little as NaN.
+                score[score == np.inf] = np.nan
+                named = membership_values(score[: len(labels)], score[len(labels) :])
                 values[who] = {key: np.array([value]) for key, value in named.items()}
             values[CHANCE] = {"membership_auc": np.array([0.5]), "membership_tpr_at_1pct": np.array([0.01])}
             one = np.array([0])

@@ -3,9 +3,11 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
+from fedre_audit.audit.rows import summarise
 from fedre_audit.audit.scoring import ATTACK, FLOOR_NAMES, PERMUTED, PairScores
 from fedre_audit.stages.tables import Tables
 
@@ -39,19 +41,48 @@ class Recognises:
         return images[:, 0, 0, 0]
 
 
-def test_images_of_weight_zero_are_no_members():
-    images = torch.zeros(6, 1, 2, 2)
-    images[1] = 1.0
-    labels = torch.zeros(6, dtype=torch.int64)
-    weight = torch.tensor([0.0, 1.0, 0.0])  # of three images of the client, one was sent
-    contribution = SimpleNamespace(sample_ids=torch.arange(3), weight=weight)
+def asked_of_membership(images, weight, cluster=0):
+    """The tables of one client of raw uploads; the first images, one for each of `weight`, are its own."""
+    labels = torch.zeros(len(images), dtype=torch.int64)
+    own = len(weight)
+    contribution = SimpleNamespace(sample_ids=torch.arange(own), weight=torch.tensor(weight))
     case = SimpleNamespace(
-        contribution=contribution, private=images[:3], others=(images[3:], labels[3:]), form="raw", cluster=0,
-        prepared=SimpleNamespace(data=SimpleNamespace(labels=labels)), stream=1, trusted=True,
+        contribution=contribution, private=images[:own], others=(images[own:], labels[own:]), form="raw",
+        cluster=cluster, prepared=SimpleNamespace(data=SimpleNamespace(labels=labels)), stream=1, trusted=True,
         view=SimpleNamespace(latest=SimpleNamespace(round=0)),
     )  # fmt: skip
     tables = Tables([], nn.Identity())
     tables.add_membership(case, None, {"planted": Recognises()})  # type: ignore[arg-type]
-    ((table,),) = tables.parts.values()
+    return tables
+
+
+def test_images_of_weight_zero_are_no_members():
+    images = torch.zeros(6, 1, 2, 2)
+    images[1] = 1.0
+    # of three images of the client, one was sent
+    ((table,),) = asked_of_membership(images, [0.0, 1.0, 0.0]).parts.values()
     assert table.members.tolist() == [1]
     assert table.values[ATTACK]["membership_auc"].tolist() == [1.0]
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+@pytest.mark.parametrize("broken", [slice(0, 4), slice(11, 12)])
+def test_a_membership_score_that_is_no_number_fails_the_row_and_is_counted(score, broken):
+    images = torch.zeros(12, 1, 2, 2)
+    images[4:6] = 1.0  # two of six members are known
+    whole = asked_of_membership(images, [1.0] * 6)
+    images[broken] = score
+    whole.merge(asked_of_membership(images, [1.0] * 6, cluster=1).collected)
+    (found,) = whole.joined("raw")
+    for metric in ("membership_auc", "membership_tpr_at_1pct"):
+        row = summarise(found.table, metric, floors=found.floors)
+        assert (row["n"], row["n_invalid"], row["status"]) == (2, 1, "failed")
+        assert row["reason"] == "1 of 2 answers are not finite"
+    assert row["value"] == pytest.approx(2 / 6)  # of the client whose scores are all numbers
+
+
+def test_members_whose_class_the_upload_does_not_hold_are_missed_not_left_out():
+    images = torch.zeros(12, 1, 2, 2)
+    images[:4], images[4:6] = -torch.inf, 1.0
+    ((table,),) = asked_of_membership(images, [1.0] * 6).parts.values()
+    assert table.values[ATTACK]["membership_auc"].tolist() == pytest.approx([2 / 6])
