@@ -137,7 +137,9 @@ def notes_on(prepared: Prepared) -> tuple[str, ...]:
 
 
 def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1, dry: bool = False) -> Plan:
-    """Plan of one audit, or of `arms` audits of one training; dry: nothing is fetched for it.
+    """Plan of one audit, or of `arms` audits: of one training, or with `own_system` a training each.
+
+    dry: nothing is fetched for it.
 
     Raises AuditError on a bad configuration, and, if dry, where images would have to be fetched first.
     """
@@ -159,25 +161,27 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     training += (config.rounds or 0) * clients * ROUND_PER_CLIENT
     # Attackers train on the public images: their declared seconds are of a quick audit's small ones.
     pixels = len(prepared.auxiliary.images) * math.prod(shape) / (2500 * 28 * 28)
-    # A decoder is trained once for all arms; the others spend their time on the uploads of each.
-    spent = [SECONDS_PER_CLIENT[cls.cost] * (1 if name == "decoder" else arms) for name, cls in attacks.items()]
+    trainings = arms if config.own_system else 1
+    # A decoder is trained once for all arms of a training; the others spend their time on the uploads of each.
+    spent = [SECONDS_PER_CLIENT[cls.cost] * (trainings if name == "decoder" else arms) for name, cls in attacks.items()]
     attacking = sum(spent) * clients * max(1.0, pixels) * busy()
     private, public = len(prepared.split.private), len(prepared.auxiliary.images)
     scoring = (5e-3 * private * len(attacks) + SCORING_PER_CLIENT * clients) * busy()
     shared = min(forkable(config.workers, config.threads), clients)  # processes that share the clients
     stages = {
-        "train and record": training / shared,
+        "train and record": training / shared * trainings,
         "attack": attacking / shared,
         "score and report": (scoring / shared + 4.0) * arms,
     }
+    seeds = len(config.seeds or [config.seed])
     return Plan(
         config=config,
         images=f"{private} private and {public} public images of {data.name}"
         f"{fewer(config, private, public, len(data))}, "
         f"{'×'.join(str(side) for side in shape)}, {classes} classes",
-        clients=f"{clients} clients, {config.rounds} rounds",
+        clients=f"{clients} clients, {config.rounds} rounds" + (f", {seeds} seeds" if seeds > 1 else ""),
         attacks={name: attack.level for name, attack in attacks.items()},
-        stages=stages,
+        stages={stage: seconds * seeds for stage, seconds in stages.items()},
         traffic=traffic_of(prepared, config.feature_width),
         broadcast=clients * classes * (config.feature_width + 1) if config.broadcast else 0,
         notes=notes_on(prepared),

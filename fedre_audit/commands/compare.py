@@ -15,7 +15,7 @@ def table(arms: Sequence[Any]) -> list[str]:
 
     A verdict may rest on a smaller group of images: where it does, the group is named.
     """
-    from reports.comparisons import headline
+    from reports.comparisons import doubts, headline
     from reports.words import slice_words, stream_words
 
     width = max(len(arm["name"]) for arm in arms)
@@ -25,10 +25,13 @@ def table(arms: Sequence[Any]) -> list[str]:
         said = "no attack was scored"
         if drawn is not None:
             row = drawn[1]
-            numbers = (("floor", row["floor"]["best"]), ("value", row["value"]), ("ceiling", row["ceiling"]))
-            shown = " · ".join(f"{name} {value:.2f}" for name, value in numbers if value is not None)
-            weak = "" if row["status"] == "ok" else f", {row['status'].replace('_', ' ')}"
-            said = f"{shown} ({row['attack']}, {stream_words(row['stream'])}{weak})"
+            low, high = row["ci95"] or (None, None)
+            interval = "no interval" if low is None or high is None else f"95 % {low:.2f} to {high:.2f}"
+            numbers = (("floor", row["floor"]["best"], ""), ("value", row["value"], f" [{interval}]"),
+                       ("ceiling", row["ceiling"], ""))  # fmt: skip
+            shown = " · ".join(f"{name} {value:.2f}{more}" for name, value, more in numbers if value is not None)
+            about = filter(None, (row["attack"], stream_words(row["stream"]), doubts(row)))
+            said = f"{shown} ({', '.join(about)})"
         worst = arm["verdict"]["worst"]
         if worst is not None and worst["slice"] != "all":
             said += f"; decided by {slice_words(worst['slice'])}"

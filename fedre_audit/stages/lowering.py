@@ -116,7 +116,7 @@ def strongest(rows: Sequence[Row], form: str, metric: str) -> Row | None:
     own = [row for row in rows if counts(row, form, metric) and row["slice"] == "all" and "curve" not in row]
 
     def leak(row: Row) -> tuple[bool, float, float]:
-        gain = row["gain"]["best"]["value"]
+        gain = (row["gain"]["best"] or {"value": None})["value"]
         return row["n_clusters"] >= MIN_CLIENTS, -inf if gain is None else gain, sign_of(metric) * row["value"]
 
     return max(own, key=leak, default=None)
@@ -142,7 +142,7 @@ def reference_of(arms: Sequence[Mapping[str, Any]], wanted: str) -> str:
 
     def leak(name: str) -> float:
         row = strongest(assessed[name]["rows"], assessed[name]["form"], WATCHED[0])
-        gain = row["gain"]["best"]["value"] if row else None
+        gain = row["gain"]["best"]["value"] if row and row["gain"]["best"] else None
         return -inf if gain is None else float(gain)
 
     return max(assessed, key=leak)

@@ -106,11 +106,23 @@ def test_what_is_the_same_in_every_arm_is_made_once(tmp_path, monkeypatch):
 def test_the_plan_knows_that_a_decoder_is_trained_once_for_all_arms(monkeypatch):
     monkeypatch.setattr(plan, "busy", lambda: 2.0)  # the load of the machine moves between two plans
 
-    def seconds(attacks, arms):
-        return make_plan(AuditConfig(**OPTIONS | {"attacks": attacks}), arms=arms).stages["attack"]
+    def seconds(attacks, arms, **options):
+        return make_plan(AuditConfig(**OPTIONS | {"attacks": attacks} | options), arms=arms).stages["attack"]
 
     assert seconds(["decoder"], 9) == seconds(["decoder"], 1)
     assert seconds(["ridge"], 9) == pytest.approx(9 * seconds(["ridge"], 1))
+    assert seconds(["decoder"], 9, own_system=True) == pytest.approx(9 * seconds(["decoder"], 1))
+
+
+def test_the_plan_counts_trainings_and_seeds(monkeypatch):
+    monkeypatch.setattr(plan, "busy", lambda: 1.0)
+    monkeypatch.setattr(plan, "seconds_per_image", lambda *_: 1e-3)
+    shared, own = (make_plan(AuditConfig(**OPTIONS, own_system=own), arms=3).stages for own in (False, True))
+    assert own["train and record"] == pytest.approx(3 * shared["train and record"])
+    one, three = (make_plan(AuditConfig(**OPTIONS, seeds=seeds)) for seeds in ([7], [7, 8, 9]))
+    assert three.seconds == pytest.approx(3 * one.seconds)
+    assert "3 seeds" in three.line()
+    assert "seeds" not in one.line()
 
 
 def test_differences_are_paired_by_client(compared):
@@ -244,6 +256,12 @@ def test_the_table_shows_the_numbers_of_the_page_and_names_a_smaller_group_that_
     head, raw, prototype = table(made["arms"])
     assert "over all classes" in head
     row = made["arms"][0]["rows"][0]
-    assert f"floor {row['floor']['best']:.2f} · value {row['value']:.2f} · ceiling {row['ceiling']:.2f}" in raw
+    low, high = row["ci95"]
+    assert f"floor {row['floor']['best']:.2f} · value {row['value']:.2f} [95 % {low:.2f} to " in raw
+    assert f" to {high:.2f}] · ceiling {row['ceiling']:.2f}" in raw
     assert raw.endswith("(ridge, one round); decided by classes of 1 image")
+    row |= {"n_clusters": 1, "status": "not_validated", "ci95": None}
+    few = table(made["arms"])[1]
+    assert f"value {row['value']:.2f} [no interval] · ceiling {row['ceiling']:.2f}" in few
+    assert few.endswith("(ridge, one round, ? not validated; 1 client only); decided by classes of 1 image")
     assert prototype.endswith("no attack was scored")

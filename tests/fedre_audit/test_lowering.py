@@ -157,6 +157,17 @@ def test_the_strongest_attacker_gains_most_on_guessing_of_its_own_images():
     assert entry["before"] == 14.0
 
 
+def test_a_row_without_a_floor_is_no_strongest_attacker_where_another_has_one():
+    bare, known = stream(19.0, 60), stream(14.0, 1)
+    bare["gain"] = {"best": None}
+    arms = [arm("raw", row("raw", "ridge", 19.0)), arm("entangled:RAP", bare, known)]
+    (entry,) = of_comparison(arms, "entangled:RAP", lambda one, found: {0: found["value"]})
+    assert entry["before"] == 14.0
+    arms[1]["rows"] = [bare]
+    assert reference_of(arms, "entangled:RAP") == "entangled:RAP"
+    assert reference_of(arms[1:], "raw") == "entangled:RAP"
+
+
 def test_changes_are_held_against_the_leakiest_assessed_arm_where_the_wanted_one_was_not():
     def arm(name, value, level="CLASS_LEVEL"):
         rows = [row("raw", "ridge", value)]
