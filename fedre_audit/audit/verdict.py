@@ -8,19 +8,16 @@ Source: Holm 1979, Scand. J. Statist. 6(2):65-70.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from scipy import stats
+from fedre_audit.audit.power import ALPHA, POWER, detectable_leak
+from reports.texts import METRICS, TARGETS
+from reports.words import slice_words
 
 Unit = tuple[str, int, str]
-ALPHA = 0.025
-"""One-sided: the lower end of the 95 % interval that is printed beside the value, so both say the same."""
-POWER = 0.8
 BLIND_DB = 3.0
-"""Where even a gain of this many dB would have gone unseen, absence of leakage is not claimed."""
-FEWEST_UNITS = 4
-"""With fewer independent clients (or upload rows, where clients are fewer) absence of leakage is not claimed."""
+"""Where even a gain of this many dB would have gone unseen over all images, absence of leakage is not claimed."""
 WEIGHTS = {"all": 4.0, "n1": 4.0, "n2-5": 4.0}
 """Shares of the level on the longest stream; every other slice has 1, and all single clients together have 1."""
 PRIMARY = ("psnr", "members")
@@ -28,6 +25,8 @@ RETRIEVAL = ("retrieval_top1", "members")
 CLASS_TARGET = ("psnr", "class_mean")
 CLASS_WAYS = {PRIMARY: "mean_image", CLASS_TARGET: "best"}
 """The rows that can carry the class level, and the floor that each must beat."""
+BESIDE = ("psnr", "retrieval_top1", "evaluator_accuracy", "membership_auc", "membership_tpr_at_1pct")
+"""Metrics named beside a verdict of no leakage where they are above guessing."""
 CEILING = "raw"
 RULES = {
     "NOT_ASSESSED": "Competence failed, a declared attack failed or was not validated, or there is too little data.",
@@ -35,8 +34,8 @@ RULES = {
     "the permuted upload (95 % intervals, Holm-corrected over the declared rows).",
     "CLASS_LEVEL": "Gain over the mean image and the permuted upload (or the class-mean target better than its floor) "
     "with the lower bound above 0, Holm-corrected; the sample-level rule is not met.",
-    "NO_IMAGE_LEAKAGE_FOUND": "Competence passed, every declared attack could be judged, and none met the rules of "
-    "class or sample level.",
+    "NO_IMAGE_LEAKAGE_FOUND": "Competence passed, every declared attack could be judged over all images, and no "
+    "declared row met the rules of class or sample level. Groups of images too few to be judged are named.",
 }
 
 
@@ -126,21 +125,6 @@ def sample_p(rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> float | None:
     return _largest(*(row["gain"][floor]["p"] for row in (image, pick) for floor in ("best", "permuted")))
 
 
-def detectable_gain(row: Mapping[str, Any], share: float) -> float | None:
-    """Smallest true gain over the best floor that the row would have shown with power 0.8, in the row's unit.
-
-    share: of the level that the row's unit has at the first step of the correction. None where there are too few
-    independent values, or no spread among them: answers equal to the floor's prove no power.
-    """
-    interval = row["gain"]["best"]["ci95"]
-    units = row["n_clusters"] if row["interval_unit"] == "client" else row["n_rows"]
-    if interval is None or None in interval or units < FEWEST_UNITS or interval[0] == interval[1]:
-        return None
-    df = row["gain"]["best"]["df"]
-    error = (interval[1] - interval[0]) / 2 / stats.t.ppf(0.975, df)
-    return float((stats.t.ppf(1 - ALPHA * share, df) + stats.t.ppf(POWER, df)) * error)
-
-
 def name_of(unit: Unit) -> str:
     """A unit in words.
 
@@ -150,6 +134,67 @@ def name_of(unit: Unit) -> str:
     attack, stream, part = unit
     rounds = "one round" if stream == 1 else f"{stream} rounds"
     return f"{attack} on {rounds}, slice {part}"
+
+
+def blind_of(units: Mapping[Unit, Mapping[tuple[str, str], Mapping[str, Any]]]) -> dict[Unit, float | None]:
+    """Smallest gain in dB that each unit would have shown; None where it cannot be judged, so that nothing is said."""
+    weights = weights_of(units)
+    total = sum(weights.values())
+    found: dict[Unit, float | None] = dict.fromkeys(units)
+    for unit, rows in units.items():
+        if PRIMARY in rows and rows[PRIMARY]["status"] == "ok":
+            ways = len(class_ps(rows))
+            found[unit] = detectable_leak(rows[PRIMARY], weights[unit] / total, ways) if ways else None
+    return found
+
+
+def blind_words(blind: Mapping[Unit, float | None]) -> str:
+    """What would have gone unseen: over all images, and in each declared group by its best-placed attack.
+
+    >>> blind_words({("ridge", 1, "all"): 0.5, ("ridge", 1, "n1"): None})
+    'Gains over the mean image below 0.50 dB over all images would have gone unseen; classes of 1 image: not judged'
+    """
+    groups: dict[str, list[float | None]] = {}
+    for (_, _, part), gain in blind.items():
+        groups.setdefault(part, []).append(gain)
+    # Everything has to be seen over all images; elsewhere the attack that sees most counts.
+    seen = [f"below {max(known(groups.pop('all', []))):.2f} dB over all images"]
+    clients = [groups.pop(part) for part in list(groups) if part.startswith("client ")]
+    seen += [
+        f"below {min(known(gains)):.2f} dB in {slice_words(part)}" for part, gains in groups.items() if known(gains)
+    ]
+    unseen = [slice_words(part) for part, gains in groups.items() if not known(gains)]
+    told = [min(known(gains)) for gains in clients if known(gains)]
+    seen += [f"below {max(told):.2f} dB in each of {len(told)} single clients"] if told else []
+    unseen += [f"{len(clients) - len(told)} of {len(clients)} single clients"] if len(told) < len(clients) else []
+    said = f"Gains over the mean image {', '.join(seen)} would have gone unseen"
+    return said + (f"; {', '.join(unseen)}: not judged" if unseen else "")
+
+
+def known(gains: Iterable[float | None]) -> list[float]:
+    """Those that are known."""
+    return [gain for gain in gains if gain is not None]
+
+
+def beside(scores: Mapping[str, Any]) -> list[str]:
+    """What the rules of the verdict leave out and validated rows nevertheless show: above guessing and the null.
+
+    Over all images, intervals not corrected for their number.
+    """
+    found = {}
+    for row in scores["rows"]:
+        asked = row["form"] == scores["federation"]["form"] and row["slice"] == "all" and "curve" not in row
+        if (
+            asked
+            and row["status"] == "ok"
+            and row["metric"] in BESIDE
+            and (row["metric"], row["target"]) not in CLASS_WAYS
+        ):
+            low = [(row["gain"][floor]["ci95"] or [None])[0] for floor in ("best", "permuted")]
+            if all(end is not None and end > 0 for end in low):
+                of = "" if row["target"] == PRIMARY[1] else f" of the {TARGETS[row['target']]}"
+                found[f"{METRICS[row['metric']]}{of}"] = row["attack"]
+    return [f"{what} ({attack})" for what, attack in found.items()]
 
 
 def uncovered(scores: Mapping[str, Any], units: Mapping[Unit, Any]) -> Iterator[str]:
@@ -179,8 +224,7 @@ def blind_on_raw(scores: Mapping[str, Any], units: Collection[Unit]) -> bool:
 def problems(scores: Mapping[str, Any]) -> Iterator[str]:
     """Why no absence of leakage can be claimed."""
     units = declared(scores)
-    weights = weights_of(units)
-    total = sum(weights.values())
+    blind = blind_of(units)
     if not any(unit[2] == "all" and PRIMARY in rows for unit, rows in units.items()):
         yield "nothing was declared to be tested as a whole"
     yield from uncovered(scores, units)
@@ -191,11 +235,11 @@ def problems(scores: Mapping[str, Any]) -> Iterator[str]:
             if unit[2] == "all" and row["status"] != "ok":
                 yield f"{name_of(unit)} is {row['status'].replace('_', ' ')} ({row['reason']})"
         if unit[2] == "all" and PRIMARY in rows and rows[PRIMARY]["status"] == "ok":
-            blind = detectable_gain(rows[PRIMARY], weights[unit] / total)
-            if blind is None:
+            gain = blind[unit]
+            if gain is None:
                 yield f"{name_of(unit)} has too little data for an interval"
-            elif blind > BLIND_DB:
-                yield f"{name_of(unit)} would miss a gain of {blind:.1f} dB"
+            elif gain > BLIND_DB:
+                yield f"{name_of(unit)} would miss a gain of {gain:.1f} dB"
 
 
 def numbers_of(row: Mapping[str, Any], against: str) -> dict[str, Any]:
@@ -246,18 +290,21 @@ def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
             carriers = {u: carrier(level, units[u]) for u in found}
             worst = max(carriers, key=lambda u: gain_of(*carriers[u]))
             row, against = carriers[worst]
-            return block(level, _found(level, form, worst, units[worst]), worst, row, thresholds, against)
+            sentence = _found(level, form, worst, units[worst], tested=bool(of_sample))
+            return block(level, sentence, worst, row, thresholds, against)
     reasons = list(dict.fromkeys(problems(scores)))
     if reasons:
         return block("NOT_ASSESSED", f"Not assessed: {'; '.join(reasons)}.", None, first, thresholds)
-    total = sum(weights.values())
-    gains = [detectable_gain(rows[PRIMARY], weights[u] / total) for u, rows in units.items() if u[2] == "all"]
-    blind = max(gain for gain in gains if gain is not None)
+    blind = blind_of(units)
+    others = beside(scores)
     sentence = (
-        f"No image leakage found in {form} uploads: no declared attack beat its floors. Gains below {blind:.2f} dB "
-        "would have gone unseen, and what leaks without an attack is listed apart."
+        f"No image leakage found in {form} uploads: no declared row met the rules of class or sample level. "
+        f"{blind_words(blind)}. "
+        + (f"Outside these rules, above guessing: {', '.join(others)}. " if others else "")
+        + "What leaks without an attack is listed apart."
     )
-    return block("NO_IMAGE_LEAKAGE_FOUND", sentence, None, first, thresholds | {"detectable_gain_db": blind})
+    overall = max(known(gain for (_, _, part), gain in blind.items() if part == "all"))
+    return block("NO_IMAGE_LEAKAGE_FOUND", sentence, None, first, thresholds | {"detectable_gain_db": overall})
 
 
 def carrier(level: str, rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> tuple[Mapping[str, Any], str]:
@@ -271,11 +318,13 @@ def gain_of(row: Mapping[str, Any], against: str) -> float:
     return -math.inf if gain is None else float(gain)
 
 
-def _found(level: str, form: str, unit: Unit, rows: Mapping[tuple[str, str], Mapping[str, Any]]) -> str:
+def _found(
+    level: str, form: str, unit: Unit, rows: Mapping[tuple[str, str], Mapping[str, Any]], *, tested: bool
+) -> str:
     if level == "SAMPLE_LEVEL":
         image, pick = rows[PRIMARY], rows[RETRIEVAL]
         return (
-            f"Single private images leak from {form} uploads: {name_of(unit)} picks out {100 * pick['value']:.0f} % "
+            f"Single private images leak from {form} uploads: {name_of(unit)} picks out {100 * pick['value']:.1f} % "
             f"of them at the first guess (chance {100 * pick['chance']:.1f} %) and gains "
             f"{image['gain']['best']['value']:+.2f} dB over the best floor."
         )
@@ -283,5 +332,6 @@ def _found(level: str, form: str, unit: Unit, rows: Mapping[tuple[str, str], Map
     over = "the mean image" if row["target"] == PRIMARY[1] else "the best floor on class means"
     return (
         f"What classes look like leaks from {form} uploads: {name_of(unit)} gains "
-        f"{gain_of(row, floor):+.2f} dB over {over}; no single image was identified."
+        f"{gain_of(row, floor):+.2f} dB over {over}; "
+        + ("the rule for single images was not met." if tested else "single images could not be tested.")
     )

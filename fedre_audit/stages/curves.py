@@ -144,6 +144,6 @@ def mark(row: dict[str, Any], axis: str, points_of_curves: list[dict[str, Any]])
         point["ceiling"] = row["ceiling"]
     ends = sorted([*curve, row], key=lambda point: amount(point, axis))
     budgets, leakage = [amount(end, axis) for end in ends], [float(end["value"]) for end in ends]
-    if not saturated(budgets, leakage, tolerance=TOLERANCES[row["metric"]]):
+    if row["status"] == "ok" and not saturated(budgets, leakage, tolerance=TOLERANCES[row["metric"]]):
         said = f"not saturated: more {WORDS[axis]} may leak more"
         row["reason"] = f"{row['reason']}; {said}" if row["reason"] else said

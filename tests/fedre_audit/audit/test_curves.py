@@ -23,7 +23,7 @@ def part(client: int, point: Point, amount: int, psnr: float, *, trusted: bool =
 
 def whole(value: float, stream: int = 8, part_: str = "all") -> dict:
     return {"form": "entangled", "attack": "ridge", "metric": "psnr", "target": "members", "slice": part_,
-            "stream": stream, "value": value, "ceiling": 30.0, "reason": None,
+            "stream": stream, "value": value, "ceiling": 30.0, "reason": None, "status": "ok",
             "budget": {"auxiliary": 400}}  # fmt: skip
 
 
@@ -41,6 +41,9 @@ def test_a_rising_curve_says_so_and_a_flat_one_is_silent():
     rows = rows_of_parts(curve("rounds", 12.0, 14.0), [flat], 400)
     assert rising["reason"] == "not saturated: more rounds of uploads may leak more"
     assert flat["reason"] is None
+    unsure = whole(15.0) | {"status": "not_validated", "reason": "unmixing validated for no client"}
+    rows_of_parts(curve("rounds", 12.0, 14.0), [unsure], 400)
+    assert unsure["reason"] == "unmixing validated for no client"
     assert {row["ceiling"] for row in rows if row["slice"] == "all"} == {30.0}
 
 
