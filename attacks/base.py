@@ -1,7 +1,7 @@
 """The contract of an attack: `fit` learns from what the threat level gives, `reconstruct` turns a view into images.
 
 A subclass writes `_reconstruct` (and usually `_fit`). The final callers check level and shapes, and clamp to [0,1].
-NaN stays NaN: it is counted by the auditor and never reads as privacy.
+What was made from no number, or overflowed, is NaN: the auditor counts it, and it never reads as privacy.
 """
 
 from abc import ABC, abstractmethod
@@ -54,7 +54,10 @@ class Attack(ABC):
 
     @final
     def reconstruct(self, view: ServerView) -> Reconstructions:
-        """The view of one client -> reconstructions of its newest upload, clamped to [0,1]."""
+        """The view of one client -> reconstructions of its newest upload, clamped to [0,1]; NaN where it is no number.
+
+        An image is NaN as a whole where a pixel is not finite, or where it was to use a row that is not.
+        """
         if not hasattr(self, "image_shape_"):
             raise AuditError(f"attack '{self.name}' is not fitted; call fit(knowledge) first")
         upload = view.latest
@@ -63,7 +66,11 @@ class Attack(ABC):
         expected = (len(upload.representation), *self.image_shape_)
         if tuple(images.shape) != expected:
             raise ValueError(f"attack '{self.name}' returned {tuple(images.shape)} instead of {expected}")
-        return Reconstructions(upload.client, upload.round, images.float().clamp(0.0, 1.0))
+        broken = ~images.flatten(1).isfinite().all(1)
+        if self.uses_upload:  # an answer of finite pixels to such a row rests on nothing
+            broken |= ~upload.representation.flatten(1).isfinite().all(1).to(broken.device)
+        whole = images.float().clamp(0.0, 1.0)
+        return Reconstructions(upload.client, upload.round, whole.masked_fill(broken[:, None, None, None], torch.nan))
 
     def __repr__(self) -> str:
         options = ", ".join(f"{k}={v!r}" for k, v in vars(self).items() if not k.endswith("_"))

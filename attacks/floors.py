@@ -54,7 +54,7 @@ class ClassMean(Floor):
         self.means_ = knowledge.class_means(knowledge.images)
 
     def _reconstruct(self, upload: Upload) -> Tensor:
-        return torch.einsum("nc,cxyz->nxyz", upload.label_encoding.to(self.means_.device), self.means_)
+        return torch.einsum("nc,cxyz->nxyz", upload.label_encoding.to(self.means_), self.means_)
 
 
 @ATTACKS.register("nearest_auxiliary")

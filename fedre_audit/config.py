@@ -160,8 +160,9 @@ OWN_SYSTEM = {"raw": "fedallrep", "prototype": "fedgh", "entangled": "fedre"}
 def default_lr(family: str, preset: str) -> float:
     """FedRE's published rate; for the published families HtFE and HtM that of their library, HtFLlib.
 
-    On the few images of preset small their networks diverge at the published rate within twenty rounds, and at that
-    of FedRE's released code, 0.03, within six for two seeds of eight. Preset full has images enough for the latter.
+    On the few images of preset small fewer seeds get through at the published rate and at that of FedRE's released
+    code, 0.03 (`results/htfe4_rates.json`): representations of networks with batch norm can be so large that the
+    server's classifier diverges, and the clients after it. Preset full has images enough for the latter rate.
     """
     if not family.startswith(("HtFE", "HtM")):
         return 0.06

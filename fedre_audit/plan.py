@@ -4,6 +4,7 @@ import math
 import os
 import time
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from torch.nn import functional as F
 
 from attacks.base import ATTACKS
 from fedre_audit.config import AuditConfig, resolve
+from fedre_audit.federation.engine import participants
+from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES, build_model
 from fedre_audit.progress import clock
 from fedre_audit.stages.prepare import Prepared, prepare
@@ -21,6 +24,8 @@ SECONDS_PER_CLIENT = {"cheap": 0.6, "medium": 6.0, "heavy": 60.0}
 """Rough seconds of one attack on one client, both forms, by declared cost; measured on one 2020s server core."""
 SCORING_PER_CLIENT, ROUND_PER_CLIENT = 1.0, 0.005
 """Seconds that do not depend on how many images a client has; measured likewise."""
+TIMED = 256
+"""Images at most in a timed batch."""
 FEW_IMAGES = 10
 """Training images below which a client's share is said to be small."""
 LONG = 3600.0
@@ -72,8 +77,17 @@ class Plan:
             ("attacks", ", ".join(f"{name} ({level})" for name, level in self.attacks.items()) + ", and the floors"),
             *((f"about {clock(seconds)}", stage) for stage, seconds in self.stages.items()),
             (f"about {clock(self.seconds)}", "in all, on this machine; a rough guess from one timed batch per model"),
-            ("upload", f"{audited:,} scalars a round as {self.config.form} ({4 * audited / 1e6:.2f} MB)"),
-            *(("", f"{count:,} as {form}") for form, count in self.traffic.items() if form != self.config.form),
+            (
+                "upload",
+                f"{audited:,} scalars a round as {self.config.form} ({4 * audited / 1e6:.2f} MB)"
+                if audited
+                else f"none; {self.config.form} is recorded to see what it would leak",
+            ),
+            *(
+                ("", f"{count:,} as {form}")
+                for form, count in self.traffic.items()
+                if count and form != self.config.form
+            ),
             ("broadcast", f"{self.broadcast:,} scalars a round" if self.broadcast else "none"),
             *([("warning", self.warning)] if self.warning else []),
             *(("note", note) for note in self.notes),
@@ -86,27 +100,32 @@ class Plan:
 
 
 def seconds_per_image(member: str, config: AuditConfig, shape: tuple[int, int, int], classes: int) -> float:
-    """Seconds of one training step per image, timed once on this machine after one warm-up."""
+    """Seconds of one training step per image on this machine: median of three after a warm-up."""
     model = build_model(member, shape, classes, config.feature_width, seed=0)
-    images, labels = torch.zeros(config.batch_size, *shape), torch.zeros(config.batch_size, dtype=torch.int64)
+    count = min(max(config.batch_size, 2), TIMED)  # batch norm trains on two images at least
+    images, labels = torch.zeros(count, *shape), torch.zeros(count, dtype=torch.int64)
     model.train()
-    started = 0.0
-    for _ in range(2):
+
+    def step() -> float:
         started = time.perf_counter()
         F.cross_entropy(model(images), labels).backward()
-    return (time.perf_counter() - started) / config.batch_size
+        return time.perf_counter() - started
+
+    step()
+    return median(step() for _ in range(3)) / count
 
 
-def traffic_of(prepared: Prepared, width: int) -> dict[str, int]:
-    """Scalars all clients upload in one round, by form: representations and their labels."""
+def traffic_of(prepared: Prepared, width: int, participation: float = 1.0) -> dict[str, int]:
+    """Scalars that those who take part upload in one round, about, by form: representations and their labels."""
     classes = len(prepared.data.classes)
     labels = prepared.data.labels.numpy()
     held = [labels[train] for train, _ in prepared.parts]
-    return {
+    of_all = {
         "raw": sum(len(own) for own in held) * (width + 1),
         "prototype": sum(len(np.unique(own)) for own in held) * (width + 1),
         "entangled": len(held) * (width + classes),
     }
+    return {form: round(count * participation) for form, count in of_all.items()}
 
 
 def fewer(config: AuditConfig, private: int, public: int, there: int) -> str:
@@ -139,9 +158,8 @@ def notes_on(prepared: Prepared) -> tuple[str, ...]:
 def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1, dry: bool = False) -> Plan:
     """Plan of one audit, or of `arms` audits: of one training, or with `own_system` a training each.
 
-    dry: nothing is fetched for it.
-
-    Raises AuditError on a bad configuration, and, if dry, where images would have to be fetched first.
+    dry: nothing is fetched for it. Raises AuditError on a bad configuration, and, if dry, where images would have to
+    be fetched first.
     """
     from fedre_audit.pipeline import check_names
 
@@ -156,9 +174,13 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     classes = len(data.classes)
     cost = {member: seconds_per_image(member, config, shape, classes) for member in members[:clients]}
     per_round = sum(len(train) * cost[members[k % len(members)]] for k, (train, _) in enumerate(prepared.parts))
-    # Local epochs forward and backward, and one forward pass (a third) that makes the representations.
-    training = (config.rounds or 0) * per_round * (config.local_epochs + 0.35)
+    # Those who take part: local epochs forward and backward, and one forward pass (a third) for the representations.
+    # Everyone is evaluated in every round.
+    tested = sum(len(test) * cost[members[k % len(members)]] for k, (_, test) in enumerate(prepared.parts))
+    taking_part = len(participants(clients, config, 0)) / clients
+    training = (config.rounds or 0) * (per_round * (config.local_epochs + 0.35) * taking_part + 0.35 * tested)
     training += (config.rounds or 0) * clients * ROUND_PER_CLIENT
+    sends = SYSTEMS[config.system].form is not None
     # Attackers train on the public images: their declared seconds are of a quick audit's small ones.
     pixels = len(prepared.auxiliary.images) * math.prod(shape) / (2500 * 28 * 28)
     trainings = arms if config.own_system else 1
@@ -182,7 +204,7 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
         clients=f"{clients} clients, {config.rounds} rounds" + (f", {seeds} seeds" if seeds > 1 else ""),
         attacks={name: attack.level for name, attack in attacks.items()},
         stages={stage: seconds * seeds for stage, seconds in stages.items()},
-        traffic=traffic_of(prepared, config.feature_width),
-        broadcast=clients * classes * (config.feature_width + 1) if config.broadcast else 0,
+        traffic=traffic_of(prepared, config.feature_width, taking_part if sends else 0.0),
+        broadcast=clients * classes * (config.feature_width + 1) if config.broadcast and sends else 0,
         notes=notes_on(prepared),
     )

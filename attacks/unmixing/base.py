@@ -14,6 +14,7 @@ from attacks.unmixing.least_squares import LeastSquares
 from attacks.unmixing.likelihood import DriftFilter, Estimate
 from attacks.unmixing.model import Stream, permuted_weights, stream_of
 from knowledge_forms.base import ServerView, Upload
+from knowledge_forms.check import SUM_TOLERANCE
 from knowledge_forms.errors import AuditError
 from knowledge_forms.registry import Registry
 
@@ -21,9 +22,9 @@ Unmixer = Callable[[Stream, Tensor], Estimate]
 UNMIXERS: Registry[Unmixer] = Registry("unmixing method", package="attacks.unmixing")
 DEFAULT = "adaptive_norm_smoothed"
 CLAIM_WINDOW = 50
-ROUNDING = 1e-5
-"""What float32 may take from the weight of a single class: 41 times 1/41 is not 1."""
-
+ONE_PROTOTYPE = "the prototype of one class"
+IN_THE_CLEAR = {"RSR": "one private representation", "RAR": "a mean of one class's images, weighted at random"}
+"""What an upload of one class is, by mechanism; a prototype under the others."""
 _BUILT_IN: dict[str, Unmixer] = {
     "least_squares": LeastSquares(),
     "windowed": LeastSquares(windowed=True),
@@ -48,6 +49,7 @@ class Unmixed:
     predicted_smoothed: its median over the last half of the rounds, 50 at most. predicted_last: of `prototypes`.
     predicted_error: the larger of the two, which the claim rests on.
     null_gap: nats per scalar by which permuted weights fit worse (nan without nulls).
+    oldest: rounds by which the oldest of `prototypes` is behind the newest upload; 0 but for uploads of one class each.
     status: validated | inconclusive | not_validated | refused, with its reason. label_share: [h], mean weight by
     class (under mechanisms that weigh samples, an estimate of the label histogram).
     """
@@ -70,6 +72,7 @@ class Unmixed:
     reason: str
     label_share: Tensor
     form: str = "prototype"
+    oldest: int = 0
     options: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -97,7 +100,7 @@ def unmix(
     stream = stream_of(view)
     rounds, h, _ = stream.shape
     rank, condition = rank_of(stream.weights)
-    if bool(((stream.weights > 1.0 - ROUNDING).sum(1) == 1).all()):
+    if bool(((stream.weights > 1.0 - SUM_TOLERANCE).sum(1) == 1).all()):
         return _observed(view, stream, rank, condition)
     if rank == 1 and h > 1 and rounds > 1:
         return _refused(view, stream, condition)
@@ -153,15 +156,20 @@ def recovered_view(view: ServerView, unmixed: Unmixed, *, index: int = -1) -> Se
 
 
 def _observed(view: ServerView, stream: Stream, rank: int, condition: float) -> Unmixed:
-    """Every upload carries one class: the newest upload of each class is the answer."""
-    single = view.mechanism == "RSR"
+    """Every upload carries one class: the newest upload of each class is the answer, exact for the round it is from."""
     label = stream.weights.argmax(1)
-    newest = torch.stack([(label == c).nonzero().max() for c in range(len(stream.classes))])
-    what = "one private representation" if single else "the prototype of one class"
-    return _direct(
-        view, stream, rank, condition, stream.uploads[newest], "raw" if single else "prototype",
-        Judgement("validated", f"nothing to unmix: each upload is {what}, in the clear"), 0.0,
-    )  # fmt: skip
+    held = label.unique()
+    newest = torch.stack([(label == c).nonzero().max() for c in held])
+    oldest = int(stream.rounds[-1] - stream.rounds[newest].min())
+    form = "raw" if view.mechanism == "RSR" else "prototype"
+    reason = f"nothing to unmix: each upload is {IN_THE_CLEAR.get(view.mechanism, ONE_PROTOTYPE)}, in the clear"
+    if oldest:
+        reason += f"; the newest of a class is up to {oldest} rounds old, and the encoder has changed since"
+    # RAR draws other weights each round: its mean of a class is near the prototype, how near is not known.
+    error = math.nan if oldest or view.mechanism == "RAR" else 0.0
+    seen = replace(stream, weights=stream.weights[:, held], classes=stream.classes[held])
+    prototypes = stream.uploads[newest]
+    return _direct(view, seen, rank, condition, prototypes, form, Judgement("validated", reason), error, oldest)
 
 
 def _refused(view: ServerView, stream: Stream, condition: float) -> Unmixed:
@@ -173,7 +181,7 @@ def _refused(view: ServerView, stream: Stream, condition: float) -> Unmixed:
 
 def _direct(
     view: ServerView, stream: Stream, rank: int, condition: float, prototypes: Tensor, form: str,
-    judgement: Judgement, error: float,
+    judgement: Judgement, error: float, oldest: int = 0,
 ) -> Unmixed:  # fmt: skip
     states = prototypes.float()
     return Unmixed(
@@ -182,4 +190,5 @@ def _direct(
         error_by_round=torch.full((len(stream.rounds),), error), rank=rank, condition=condition,
         predicted_error=error, predicted_smoothed=error, predicted_last=error, null_gap=math.nan,
         status=judgement.status, reason=judgement.reason, label_share=stream.weights.mean(0).float(), form=form,
+        oldest=oldest,
     )  # fmt: skip

@@ -47,7 +47,7 @@ def judge(
     if rank < classes:
         return Judgement("not_validated", f"{neither}; the label encodings have rank {rank} for {classes} classes")
     if math.isnan(null_gap):
-        return Judgement("not_validated", f"{neither}; no permuted-weights null was run")
+        return Judgement("not_validated", f"{neither}; no permuted-weights null was run, or its fit is not finite")
     if not models_drift:
         return Judgement("not_validated", f"{neither}; this method knows no drift, so its error cannot be predicted")
     if not null_gap > 0:

@@ -47,6 +47,8 @@ def _way_out(reason: str, scores: Mapping[str, Any], recorded: bool) -> tuple[st
     longer = f"record more rounds than these {rounds}" if recorded else f"more rounds, for instance --rounds {more}"
     if "competence check" in reason:
         return "competence", "leave that attack out of --attacks; if it is the only one, report it as a bug"
+    if "rounds old" in reason:
+        return "unmixing", "audit --form prototype (for RSR --form raw), which send all of a client afresh each round"
     if "unmixing" in reason or "nothing to unmix" in reason:
         return "unmixing", f"{longer}: each round adds an equation, and too few do not tell the prototypes apart"
     if "no check with a known answer" in reason:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
+from scipy.special import digamma
 from torch import Tensor
 
 from attacks.matching import correlation_scores
@@ -31,17 +32,26 @@ def hits(better: Floats, ties: Floats, top: int) -> Floats:
     return np.clip((top - better) / (ties + 1), 0.0, 1.0)
 
 
+def reciprocal(last: Floats, count: Floats) -> Floats:
+    """Mean [P] of 1/rank over the `count` ranks that end at `last`, where those who tie share them; NaN stays NaN.
+
+    >>> reciprocal(np.array([1.0, 3.0]), np.array([1.0, 2.0])).round(4).tolist()
+    [1.0, 0.4167]
+    """
+    return (digamma(last + 1) - digamma(last - count + 1)) / count
+
+
 def rank_values(better: Floats, ties: Floats) -> dict[str, Floats]:
     """top-1, top-5 and reciprocal rank [P] from how many candidates are nearer and how many tie; NaN stays NaN."""
     values = {f"retrieval_top{top}": hits(better, ties, top) for top in TOP}
-    values["retrieval_mrr"] = 1.0 / (1.0 + better + ties / 2)
+    values["retrieval_mrr"] = reciprocal(better + ties + 1, ties + 1)
     return values
 
 
 def chance_values(candidates: Floats) -> dict[str, Floats]:
     """The same for a guess at random among `candidates` [P]."""
     values = {f"retrieval_top{top}": np.minimum(top / candidates, 1.0) for top in TOP}
-    values["retrieval_mrr"] = np.array([(1.0 / np.arange(1, n + 1)).mean() for n in candidates.astype(int)])
+    values["retrieval_mrr"] = reciprocal(candidates, candidates)
     return values
 
 

@@ -171,7 +171,10 @@ def _state(outcome: Outcome, own: ClientData, config: AuditConfig, round_: int, 
 
 def _require_finite(finite: bool, what: str, config: AuditConfig, round_: int, client: int) -> None:
     if not finite:
-        raise AuditError(f"client {client}, round {round_}: the {what} is not finite; lower --lr ({config.lr})")
+        raise AuditError(
+            f"client {client}, round {round_}: the {what} is not finite; lower --lr ({config.lr}), or --server_lr "
+            f"({config.server_lr}) where server_loss in history.jsonl grew first"
+        )
 
 
 def _system_uploads(

@@ -1,8 +1,7 @@
 """How long a `small` audit takes on a published heterogeneous family: HtFE-img-4 on CIFAR-10, CPU.
 
-At the default learning rate of such families, 0.01, that of HtFLlib. On the few images of this preset training diverges
-at 0.06, that of the authors' README, within twenty rounds, and at 0.03, that of their code, within six for two seeds
-of eight; the audit then says so and stops.
+At the default learning rate of such families, 0.01, that of HtFLlib; `htfe4_rates` says how often training diverges at
+this rate and at others. The audit then says so and stops.
 """
 
 import json

@@ -145,6 +145,7 @@ def write_unmixed(path: Path, unmixed: Unmixed) -> None:
             "condition": finite(unmixed.condition),
             "predicted_error": finite(unmixed.predicted_error),
             "null_gap": finite(unmixed.null_gap),
+            "oldest": unmixed.oldest,
             "status": unmixed.status,
             "reason": unmixed.reason,
         },

@@ -39,6 +39,7 @@ from fedre_audit.stages.answers import read_answers
 from fedre_audit.stages.attack import STREAMED, UNMIXING, client_file, read_unmixed
 from fedre_audit.stages.prepare import Prepared
 from knowledge_forms.base import ServerView
+from knowledge_forms.check import SUM_TOLERANCE
 from knowledge_forms.errors import AuditError
 
 Key = tuple[str, str, bool, bool]  # attack, kind of target, of a stream, trusted
@@ -103,7 +104,7 @@ class Case:
             labels = self.prepared.data.labels[made.sample_ids]
         else:
             encoding = self.view.latest.label_encoding[made.row]
-            one_class = encoding.max(1).values > 1 - 1e-6
+            one_class = encoding.max(1).values > 1 - SUM_TOLERANCE
             labels = torch.where(one_class, encoding.argmax(1), -1)
         return made, index_pairs(made, self.cluster, labels, self.contribution.class_counts)
 

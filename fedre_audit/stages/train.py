@@ -110,7 +110,6 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False, others: Sequence
         config.mapping,
     )
     recorder = make_recorder(run, prepared, [make_recorder(other, prepared) for other in others])
-    images = sum(len(own.images) for own in clients)
     with progress("train clients", config.rounds or 0, quiet=quiet) as tick:
         rounds_seen = 0
 
@@ -122,7 +121,7 @@ def train(run: Run, prepared: Prepared, *, quiet: bool = False, others: Sequence
                 rounds_seen += 1
                 tick()
             rounds_seen += 1
-            tick(images, f"{len(clients)} clients")
+            tick(sum(len(clients[k].images) for k in row["participants"]), f"{len(clients)} clients")
 
         run_federation(
             models=models,

@@ -24,6 +24,9 @@ SMALL = {  # budgets of the heavier attacks, so that the contract stays cheap
 }
 
 
+SHARED = ("optimisation", "corrector", "shadow")  # rows share a loss, or a scale
+
+
 class Flatten(nn.Module):
     """An encoder that keeps everything: the flattened image."""
 
@@ -77,6 +80,40 @@ def test_contract(name, shape):
     assert torch.equal(known.images, before)
     again = ATTACKS[name](**SMALL.get(name, {})).fit(knowledge(shape)).reconstruct(view(shape))
     assert torch.equal(found.images, again.images)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_row_that_is_no_number_has_no_image(name, value):
+    """An image made of it would be scored as if the attack had run and found little."""
+    shape = SHAPES[0]
+    broken = view(shape)
+    upload = broken.uploads[-1]
+    representation = upload.representation.clone()
+    representation[1, 0] = value
+    broken = replace(broken, uploads=(replace(upload, representation=representation),))
+    images = ATTACKS[name](**SMALL.get(name, {})).fit(knowledge(shape)).reconstruct(broken).images
+    floor = not ATTACKS[name].uses_upload
+    assert images[[0, 2]].isfinite().all() or name in SHARED
+    assert images[1].isfinite().all() if floor else images[1].isnan().all()
+
+
+def test_an_image_that_overflows_is_no_image():
+    class Overflows(Attack):
+        """Planted."""
+
+        name = "overflows"
+
+        def _reconstruct(self, upload):
+            images = torch.full((3, *SHAPES[0]), 0.5)
+            images[0, 0, 0, 0] = torch.inf
+            images[1, 0, 0, 0] = 3e38
+            return images
+
+    images = Overflows().fit(knowledge(SHAPES[0])).reconstruct(view(SHAPES[0])).images
+    assert images[0].isnan().all()
+    assert images[1, 0, 0, 0] == 1.0
+    assert (images[2] == 0.5).all()
 
 
 @pytest.mark.parametrize("name", ATTACKS)

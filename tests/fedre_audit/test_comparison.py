@@ -125,6 +125,22 @@ def test_the_plan_counts_trainings_and_seeds(monkeypatch):
     assert "seeds" not in one.line()
 
 
+def test_the_plan_counts_those_who_take_part_and_what_is_sent(monkeypatch):
+    monkeypatch.setattr(plan, "seconds_per_image", lambda *_: 1e-3)
+    whole, some = (make_plan(AuditConfig(**OPTIONS, participation=share)) for share in (1.0, 0.4))
+    assert some.traffic["entangled"] == 0.4 * whole.traffic["entangled"]
+    assert some.broadcast == whole.broadcast  # every client is sent the head
+    assert 0.4 < some.stages["train and record"] / whole.stages["train and record"] < 0.7
+    local = make_plan(AuditConfig(**OPTIONS | {"form": "raw"}, system="local"))
+    assert (set(local.traffic.values()), local.broadcast) == ({0}, 0)
+    assert "none; raw is recorded to see what it would leak" in local.text()
+
+
+def test_the_plan_can_time_batches_of_one_image():
+    made = make_plan(AuditConfig(**OPTIONS | {"family": "HtFE-img-2", "clients": 2}, batch_size=1))
+    assert made.seconds > 0
+
+
 def test_differences_are_paired_by_client(compared):
     def by_client(arm):
         values = {}

@@ -127,12 +127,34 @@ def test_selected_items_need_no_unmixing(mechanism, form):
     assert found.prototypes.tolist() == [[6.0, 7.0], [8.0, 9.0]]
     assert found.validated
     assert recovered_view(view_of(torch.eye(4)[labels], uploads), found).form == form
+    # The newest upload of class 0 is of the round before the newest: what it is worth today nobody can tell.
+    assert found.oldest == 1
+    assert "up to 1 rounds old" in found.reason
+    assert math.isnan(found.predicted_error)
 
 
 def test_a_client_of_one_class_uploads_its_prototype():
     uploads = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
     found = unmix(view_of(torch.ones(6, 1), uploads))
     torch.testing.assert_close(found.prototypes, uploads[-1:])
+    assert (found.oldest, found.predicted_error) == (0, 0.0)
+
+
+def test_a_client_of_one_class_under_random_sample_weights_uploads_no_prototype():
+    uploads = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    found = unmix(view_of(torch.ones(6, 1), uploads, mechanism="RAR"))
+    assert "weighted at random" in found.reason
+    assert math.isnan(found.predicted_error)
+
+
+def test_a_class_of_rounding_alone_is_none():
+    """A trace of another class in the encoding is neither a class nor a mixture."""
+    weights = torch.tensor([[0.99995, 0.00005, 0.0], [0.0, 0.00005, 0.99995]])
+    uploads = torch.arange(4.0).reshape(2, 2)
+    found = unmix(view_of(weights, uploads, mechanism="RSP"))
+    assert found.classes.tolist() == [0, 2]
+    assert found.prototypes.tolist() == uploads.tolist()
+    assert len(found.label_share) == 2
 
 
 @pytest.mark.parametrize("images", [40, 41, 47, 61])

@@ -78,6 +78,15 @@ def test_ties_share_the_rank():
     assert chance_values(np.array([2.0]))["retrieval_mrr"][0] == pytest.approx(0.75)
 
 
+@pytest.mark.parametrize("candidates", [1, 2, 20])
+def test_who_ties_with_all_is_at_chance(candidates):
+    tied, chance = rank_values(np.zeros(1), np.array([candidates - 1.0])), chance_values(np.array([float(candidates)]))
+    assert {name: value[0] for name, value in tied.items()} == pytest.approx({n: v[0] for n, v in chance.items()})
+    naive = np.mean([1 / rank for rank in range(1, candidates + 1)])
+    assert tied["retrieval_mrr"][0] == pytest.approx(naive, abs=1e-12)
+    assert np.isnan(rank_values(np.array([np.nan]), np.array([np.nan]))["retrieval_mrr"][0])
+
+
 def test_membership_extremes():
     high, low = np.arange(200.0) + 500, np.arange(300.0)
     assert membership_values(high, low) == {"membership_auc": 1.0, "membership_tpr_at_1pct": 1.0}

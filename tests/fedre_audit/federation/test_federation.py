@@ -269,7 +269,7 @@ def test_fedre_traffic_at_a_hundred_classes(tmp_path, monkeypatch):
 
 
 def test_diverging_training_names_client_and_round(tmp_path):
-    with pytest.raises(AuditError, match=r"client \d, round \d: the .* is not finite; lower --lr"):
+    with pytest.raises(AuditError, match=r"client \d, round \d: the .* is not finite; lower --lr .*, or --server_lr"):
         federate(tmp_path, lr=1e30)
 
 
