@@ -10,6 +10,7 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from fedre_audit import __version__
@@ -162,7 +163,13 @@ def dispatch(arguments: Sequence[str]) -> int:
     if asks_help:
         print(help_text(first), end="")
         return 0
-    return importlib.import_module(f"fedre_audit.commands.{COMMANDS[first].module}").run(first, arguments[1:])
+    run = importlib.import_module(f"fedre_audit.commands.{COMMANDS[first].module}").run
+    if first == "report" and len(arguments) == 2:  # it only reads, so what goes wrong is the file's
+        from reports.schema import showing
+
+        with showing(Path(arguments[1]) / "scores.json"):
+            return run(first, arguments[1:])
+    return run(first, arguments[1:])
 
 
 def one_sentence(error: BaseException) -> str:
@@ -190,6 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (AuditError, SchemaError, ArgumentError) as error:
+        if sys.flags.dev_mode:  # python -X dev -m fedre_audit: where it comes from
+            raise
         print(f"audit: {one_sentence(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from typing import Any
 
 from reports.schema import load_scores
 from reports.scores import Scores
-from reports.words import in_words
+from reports.words import ceiling_words, guess_words, in_words, measured_words
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,11 @@ class AuditResult:
         if numbers:
             values = (numbers["floor"], numbers["form"], numbers["ceiling"])
             floor, form, ceiling = ("n/a" if value is None else f"{value:.2f}" for value in values)
+            why = f" ({words})" if (words := ceiling_words(scores)) else ""
             found.append(
-                f"{numbers['metric']} {numbers['unit']}: floor {floor} · {scores['federation']['form']} {form} "
-                f"· ceiling {ceiling}"
+                f"{numbers['metric']} {numbers['unit']}: floor {floor} ({guess_words(scores)}) "
+                f"· {scores['federation']['form']} {form} · ceiling {ceiling}{why}"
+                + (f"; {measured}" if (measured := measured_words(scores)) else "")
             )
         return [*found, f"report: {self.report}"]
 

@@ -127,15 +127,27 @@ def common_floor(lines: Sequence[Line], fmt: Format = format_number) -> float | 
 
 
 def ticks(low: float, high: float, count: int = 4) -> list[float]:
-    """About `count` round numbers inside [low, high]; low < high.
+    """About `count` round numbers inside [low, high]; `low` alone where there is no room between them.
 
-    >>> ticks(12.7, 18.6)
-    [14, 16, 18]
+    >>> ticks(12.7, 18.6), ticks(1e17, 1e17)
+    ([14, 16, 18], [1e+17])
     """
+    if not 1e-300 < (high - low) / count < math.inf:
+        return [low]
     step = 10 ** math.floor(math.log10((high - low) / count))
-    step *= next(k for k in (1, 2, 5, 10) if (high - low) / (k * step) <= count)
+    step *= next((k for k in (1, 2, 5) if (high - low) / (k * step) <= count), 10)
     first = math.ceil(low / step)
     return [round(k * step, 10) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _scale(known: Sequence[float], share: float) -> tuple[float, float]:
+    """Ends of a scale that holds all `known` with a margin, a share of their span; low < high.
+
+    The span is taken as 1 where all are equal, and wider where the ends would be one floating-point number.
+    """
+    low, high = min(known), max(known)
+    margin = share * max(high - low or 1.0, 1e-12 * max(abs(low), abs(high)))
+    return low - margin, high + margin
 
 
 def line_chart(
@@ -154,8 +166,7 @@ def line_chart(
     floor = common_floor(lines, fmt)
     xs = sorted({point[0] for point in points})
     known = _known(*(v for point in points for v in point[1:]), *(v for line in lines for v in line.floors))
-    margin = 0.06 * ((max(known) - min(known)) or 1.0)
-    low, high = min(known) - margin, max(known) + margin
+    low, high = _scale(known, 0.06)
     log = xs[0] > 0 and xs[-1] / xs[0] >= 20
     width, top, height = (14.0, 97.0), 12.0, 170.0
 
@@ -278,8 +289,7 @@ def scatter(
     """
     xs = [point.x for point in points]
     known = _known(*(value for point in points for value in (point.y, point.lo, point.hi, point.floor)))
-    margin = 0.08 * ((max(known) - min(known)) or 1.0)
-    low, high = min(known) - margin, max(known) + margin
+    low, high = _scale(known, 0.08)
     log = min(xs) > 0 and max(xs) / min(xs) >= 20
     left, right, top, height = 12.0, 97.0, 26.0, 220.0
 

@@ -8,13 +8,14 @@ from reports import texts
 from reports.comparisons import load_comparison
 from reports.numbers import KINDS, format_number
 from reports.pages import environment, write_page
-from reports.schema import SchemaError, load_scores
+from reports.schema import SchemaError, load_scores, showing
+from reports.words import ceiling_words, guess_words, measured_words
 
 
 def _entry(folder: Path, root: Path, page: str) -> dict[str, Any]:
     name = folder.relative_to(root).as_posix()
-    there = (folder / page).is_file()
-    return {"name": "this folder" if name == "." else name, "href": quote(f"{name}/{page}") if there else None}
+    href = quote(f"{name}/{page}")
+    return {"name": "this folder" if name == "." else name, "href": href if (folder / page).is_file() else None}
 
 
 def _audit(folder: Path, root: Path) -> dict[str, Any]:
@@ -28,6 +29,9 @@ def _audit(folder: Path, root: Path) -> dict[str, Any]:
         "level": scores["verdict"]["level"],
         "verdict": texts.VERDICTS[scores["verdict"]["level"]][0],
         "kind": KINDS.get(numbers.get("metric", ""), "plain"),
+        "about": measured_words(scores) if numbers else "",
+        "guess": guess_words(scores) if numbers else "",
+        "no_ceiling": ceiling_words(scores) if numbers else "",
         "floor": numbers.get("floor"),
         "value": numbers.get("form"),
         "ceiling": numbers.get("ceiling"),
@@ -46,6 +50,9 @@ def _comparison(folder: Path, root: Path) -> dict[str, Any]:
         "level": "",
         "verdict": "comparison",
         "kind": "plain",
+        "about": "",
+        "guess": "",
+        "no_ceiling": "",
         "floor": None,
         "value": None,
         "ceiling": None,
@@ -60,9 +67,11 @@ def collect(root: Path) -> tuple[list[dict[str, Any]], list[str]]:
     for name, read in (("scores.json", _audit), ("compare.json", _comparison)):
         for path in sorted(root.rglob(name)):
             try:
-                runs.append(read(path.parent, root))
+                with showing(path):
+                    runs.append(read(path.parent, root))
             except SchemaError as error:
-                unreadable.append(str(error))
+                # Names of folders need not be Unicode; the page is.
+                unreadable.append(str(error).encode("utf-8", "backslashreplace").decode())
     runs.sort(key=lambda run: run["name"])
     runs.sort(key=lambda run: run["created"] or "", reverse=True)
     return runs, unreadable

@@ -23,16 +23,21 @@ KINDS = {
 def format_number(value: float | None, kind: str = "plain", *, sign: bool = False) -> str:
     """Text of a number; kind: dB (2 decimals), mse (1), unit (3), share (per cent, 1), id, plain (4 digits).
 
+    A signed share is a difference of two shares, in points, and is cut at −100 and +100.
+
     >>> format_number(12.734, "dB"), format_number(0.1324, "share"), format_number(-0.5, "dB", sign=True)
     ('12.73', '13.2 %', '−0.50')
     >>> format_number(51300), format_number(None), format_number(0.00667)
     ('51,300', 'not available', '0.00667')
+    >>> format_number(-0.831, "share", sign=True), format_number(-1.03, "share", sign=True)
+    ('−83.1 points', '−100.0 points')
     """
     if value is None:
         return MISSING
     plus = "+" if sign else ""
     if kind == "share":
-        text = f"{100 * value:{plus}.1f} %"
+        # Ends of a t-interval know no bounds; a difference of two shares has some.
+        text = f"{100 * max(-1.0, min(1.0, value)):+.1f} points" if sign else f"{100 * value:.1f} %"
     elif kind == "id":
         text = str(value)
     elif kind in ("dB", "mse", "unit"):

@@ -14,7 +14,16 @@ from markupsafe import Markup
 from reports import figures, texts
 from reports.numbers import KINDS
 from reports.scores import LEVELS
-from reports.words import in_words, slice_words, stream_words
+from reports.words import (
+    ceiling_words,
+    guess_words,
+    in_words,
+    kind_words,
+    measured_words,
+    slice_words,
+    stream_words,
+    wire_words,
+)
 
 HERE = Path(__file__).parent
 
@@ -50,6 +59,11 @@ def environment() -> Environment:
         "in_words": in_words,
         "slice_words": slice_words,
         "stream_words": stream_words,
+        "wire_words": wire_words,
+        "kind_words": kind_words,
+        "guess_words": guess_words,
+        "ceiling_words": ceiling_words,
+        "measured_words": measured_words,
         "key": lambda i: Markup(figures.legend_key(i)),
         "css": Markup(asset("style.css")),
         "script": Markup(asset("page.js")),

@@ -15,7 +15,7 @@ from reports.reading import reading
 from reports.schema import load_scores
 from reports.scores import Row, Scores
 from reports.strips import load_strips
-from reports.words import attacker
+from reports.words import attacker, numbers_row
 
 Indexed = tuple[int, Row]
 LEADING = ("psnr", "retrieval_top1", "membership_auc")
@@ -25,20 +25,18 @@ LEADING = ("psnr", "retrieval_top1", "membership_auc")
 def _headline(scores: Scores) -> dict[str, Any] | None:
     """Places of the three numbers of the verdict, and the row whose interval belongs to them."""
     numbers = scores["verdict"].get("numbers")
-    rows = [(i, row) for i, row in enumerate(scores["rows"]) if row["headline"]]
+    carried = numbers_row(scores)
     if numbers:
-        rows = [r for r in rows if (r[1]["metric"], r[1]["value"]) == (numbers["metric"], numbers["form"])]
         places = {name: f"/verdict/numbers/{name}" for name in ("floor", "form", "ceiling")}
         found: Any = numbers
-    elif rows:
-        i, row = rows[0]
+    elif carried:
+        i, row = carried
         places = {"floor": f"/rows/{i}/floor/best", "form": f"/rows/{i}/value", "ceiling": f"/rows/{i}/ceiling"}
         found = {"floor": row["floor"]["best"], "form": row["value"], "ceiling": row["ceiling"]}
         found |= {"metric": row["metric"], "unit": row["unit"]}
     else:
         return None
-    at: int | None = rows[0][0] if rows else None
-    own: Row | None = rows[0][1] if rows else None
+    at, own = carried or (None, None)
     kind = KINDS.get(found["metric"], "plain")
     lo, hi = (own["ci95"] if own else None) or (None, None)
     picture = figures.gauge(

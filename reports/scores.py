@@ -69,6 +69,8 @@ class Traffic(TypedDict):
 
 
 class Federation(TypedDict):
+    """seeds_averaged: over how many seeds accuracy and traffic are means; left out where there is one."""
+
     system: str
     form: str
     mechanism: str
@@ -77,6 +79,7 @@ class Federation(TypedDict):
     broadcast: bool
     accuracy: Accuracy
     traffic: Traffic
+    seeds_averaged: NotRequired[int]
 
 
 class Floors(TypedDict):
@@ -153,6 +156,7 @@ class Unmixing(TypedDict):
     recovered: NotRequired[bool]
     reason: str | None
     true_error: NotRequired[Number]
+    oldest: NotRequired[int]
 
 
 class Lowering(TypedDict):

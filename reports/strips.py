@@ -11,6 +11,8 @@ from reports.schema import SchemaError
 
 RANKS = ("best", "median", "worst")
 ROLES = ("target", "reconstruction", "floor")
+NAMES = {"floor": "class-mean guess"}
+"""What the page calls a role: this floor is the guess of class means, not the best of all floors."""
 BUDGET = 3_500_000
 """Bytes of data URIs on one page; the page stays under 5 MB with room for the words."""
 SIDE = 112
@@ -18,13 +20,14 @@ SIDE = 112
 
 @dataclass(frozen=True)
 class Picture:
-    """One image: a data URI, its shown size in pixels, its text, and its PSNR (None: not a number)."""
+    """One image: a data URI, its shown size in pixels, its text, its name, and its PSNR (None: not a number)."""
 
     uri: str
     width: int
     height: int
     alt: str
     role: str
+    name: str
     psnr: float | None
 
 
@@ -53,6 +56,7 @@ def _picture(run_dir: Path, image: dict[str, Any], title: str) -> Picture:
     if not path.is_file():
         raise SchemaError(f"{image['png']} is missing from the run folder; run `audit score` on it again")
     data = path.read_bytes()
+    name = NAMES.get(image["role"], image["role"])
     width, height = _size(data, image["png"])
     # Whole multiples keep every private pixel square and of one size.
     times = max(1, round(SIDE / max(width, height)))
@@ -60,8 +64,9 @@ def _picture(run_dir: Path, image: dict[str, Any], title: str) -> Picture:
         uri="data:image/png;base64," + base64.b64encode(data).decode(),
         width=width * times,
         height=height * times,
-        alt=f"{image['role']}, {image['rank']} rank: {title}",
+        alt=f"{name}, {image['rank']} rank: {title}",
         role=image["role"],
+        name=name,
         psnr=image["psnr"],
     )
 

@@ -8,13 +8,13 @@ VERDICTS = {
     ),
     "NO_IMAGE_LEAKAGE_FOUND": (
         "No image leakage found",
-        "The attackers that ran did not beat guessing. A stronger attacker still might: an audit is a lower "
-        "bound on leakage. What leaks without any attack is listed below.",
+        "None of the declared attacks met the rules for a leak. A stronger attacker still might: an audit is a lower "
+        "bound on leakage. Groups of images too few to judge are named; what leaks without any attack is listed below.",
     ),
     "CLASS_LEVEL": (
         "Class-level leakage",
         "The uploads show what the images of a class, or of a client, look like in general. "
-        "Single images were not shown to be identified.",
+        "The stricter rule for single images was not met; the most exposed ones are listed below all the same.",
     ),
     "SAMPLE_LEVEL": (
         "Sample-level leakage",
@@ -73,17 +73,55 @@ NEEDS = {
 }
 """What an attacker of a level holds that the server of a model-heterogeneous federation does not."""
 AGAINST = {"mean_image": "the mean image", "best": "the best floor"}
+GUESS = {"mean_image": "the mean image", "best": "the best guess"}
+"""Which floor a number is, where it stands under that name."""
+NO_CEILING = {
+    True: "raw representations are compared with single images, not with a {target}",
+    False: "this attacker has no row on the raw representations of these images",
+}
+"""Why a number has no ceiling, by whether its target is no single image."""
 
+SELECTED = ("RSR", "RSP")
+"""Mechanisms that send one item, selected at random, as it is."""
 KINDS = {
     "class_set": "the classes it holds",
     "label_histogram_exact": "the exact share of each class among its images",
     "label_histogram_estimated": "about the share of each class among its images",
     "mixing_weights_rounds": "rounds whose exact mixing weights are known",
-    "one_image_class": "a class of one image, so its prototype is that image's representation",
+    "class_weights_rounds": "rounds that tell the weight of each class, not of each image",
+    "one_image_class": "a class of one image",
     "encoder_collapsed": "its encoder answers every image alike, so what it sends tells nothing about any of them",
-    "one_class_client": "holds one class, so its mixture is that class's prototype",
+    "one_class_client": "holds one class",
 }
 """Kinds of disclosures and flags; one that is not listed is shown by its name."""
+ONE_IMAGE = {
+    "raw": ", whose representation is sent with its label",
+    "prototype": ", so its prototype is that image's representation",
+    "entangled": ", so the part of the mixture that is of this class is that image's representation",
+    "RSP": ", so its prototype, sent whenever it is selected, is that image's representation",
+    "RSR": ", so its label names the image whenever it is selected",
+}
+ONE_CLASS = {
+    "raw": ", so every row that it sends is of that class",
+    "prototype": ", so it sends the prototype of that class alone",
+    "entangled": ", so its mixture is that class's prototype",
+    "RAR": ", so its mixture is of the images of that class alone",
+    "RSP": ", so it sends that class's prototype each time",
+    "RSR": ", so every image that it sends is of that class",
+}
+KINDS_OF: dict[str, dict[str, str]] = {
+    "one_image_class": {who: KINDS["one_image_class"] + more for who, more in ONE_IMAGE.items()},
+    "one_class_client": {who: KINDS["one_class_client"] + more for who, more in ONE_CLASS.items()},
+    "class_set": dict.fromkeys(SELECTED, "classes seen in its uploads"),
+    "label_histogram_estimated": {"RSR": "share of each class among the images that it sent"},
+    "mixing_weights_rounds": {
+        "RAR": KINDS["class_weights_rounds"],
+        "RSR": "rounds that tell the class of the image that was sent",
+        "RSP": "rounds that tell the class of the prototype that was sent",
+    },
+    "class_weights_rounds": {"RSR": "rounds that tell the class of the image that was sent"},
+}
+"""What a kind means for a form or, where the mechanism changes it, for a mechanism; else KINDS says it."""
 BY_CLASS = ("class_set", "label_histogram_exact", "label_histogram_estimated")
 """Disclosures whose values are class numbers, or shares by class number."""
 
@@ -94,7 +132,9 @@ LIMITS = (
     "models may not have. Level Q0 is the server alone.",
     "A prototype or a mixture has no single true image. What a reconstruction is compared with is named in "
     "every row as its target.",
-    "Intervals are t-intervals over clients, which know no bounds: those of shares, rates and AUCs are cut at 0 and 1.",
+    "Intervals are t-intervals over clients, or over images where there are fewer than 4 clients. A t-interval knows "
+    "no bounds: those of shares, rates and AUCs are cut at 0 and 1, and those of differences of shares are shown cut "
+    "at −100 and +100 points.",
     "The server watches and does not cheat. A server that steers what it sends out could learn more.",
     "Pixel similarity is not recognisability. A low PSNR does not mean that nothing leaked; read it beside the "
     "floor, and beside how often the image was picked out.",
@@ -110,6 +150,7 @@ GLOSSARY = {
     "Floor": "the best guess of an attacker who ignores the upload, from public images only.",
     "Gain": "value minus floor, paired per client: what the upload added to guessing.",
     "Interval": "95 % confidence interval, over clients unless it says images.",
+    "Points": "a difference of two shares: from 10 % to 25 % is +15 points.",
     "MSE": "mean squared pixel error on the 0–255 scale; lower is closer to the private image.",
     "Permuted": "the attacker is given someone else's upload; a real leak must beat this.",
     "Picked out": "how often the right private image is found among the candidates from the reconstruction.",

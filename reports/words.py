@@ -40,6 +40,70 @@ def in_words(sentence: str) -> str:
     return named.replace("; see there)", ")")
 
 
+def wire_words(form: str, mechanism: str) -> str:
+    """What crosses the wire: of an entangled upload, by its mechanism.
+
+    >>> wire_words("entangled", "RSP")
+    'One vector per client and round (RSP): one prototype, selected at random, as it is; with it goes its label.'
+    """
+    name = mechanism.split(" ")[0]
+    if form != "entangled" or name not in texts.MECHANISMS:
+        return texts.FORMS.get(form, f"The form {form}.")
+    label = "its label" if name in texts.SELECTED else "the same mixture of labels"
+    return f"One vector per client and round ({name}): {texts.MECHANISMS[name]}; with it goes {label}."
+
+
+def kind_words(kind: str, form: str, mechanism: str) -> str:
+    """What a kind of disclosure or flag means for a form and its mechanism; an unknown kind stays.
+
+    >>> kind_words("class_set", "entangled", "RSR"), kind_words("one_class_client", "prototype", "")
+    ('classes seen in its uploads', 'holds one class, so it sends the prototype of that class alone')
+    """
+    known = texts.KINDS_OF.get(kind, {})
+    return known.get(mechanism.split(" ")[0], known.get(form, texts.KINDS.get(kind, kind)))
+
+
+def numbers_row(scores: Scores) -> tuple[int, Row] | None:
+    """The declared row whose numbers stand beside the verdict, and its place; None where no row has them."""
+    verdict = scores["verdict"]
+    rows = [(i, row) for i, row in enumerate(scores["rows"]) if row["headline"]]
+    numbers = verdict.get("numbers")
+    if numbers is None:
+        return rows[0] if rows else None
+    same = [r for r in rows if (r[1]["metric"], r[1]["value"]) == (numbers["metric"], numbers["form"])]
+    worst = verdict["worst"] if isinstance(verdict["worst"], dict) else {}
+    wanted = {**{key: worst[key] for key in UNIT if key in worst}, "target": numbers.get("target")}
+    # Equal values are told apart by the unit that decided.
+    return max(same, key=lambda pair: sum(pair[1].get(key) == value for key, value in wanted.items()), default=None)
+
+
+def guess_words(scores: Scores) -> str:
+    """Which floor stands beside the verdict: the mean image or the best guess."""
+    numbers = scores["verdict"].get("numbers")
+    against = numbers.get("against", "best") if numbers else "best"
+    return texts.GUESS.get(against, against)
+
+
+def ceiling_words(scores: Scores) -> str:
+    """Why the verdict's numbers have no ceiling; empty where they have one, or where there are no numbers."""
+    numbers, found = scores["verdict"].get("numbers"), numbers_row(scores)
+    target = found[1]["target"] if found else "members"
+    target = numbers.get("target", target) if numbers else target
+    ceiling = numbers["ceiling"] if numbers else found[1]["ceiling"] if found else 0.0
+    said = texts.NO_CEILING[target not in ("members", "clients")]
+    return "" if ceiling is not None else said.format(target=texts.TARGETS.get(target, target))
+
+
+def measured_words(scores: Scores) -> str:
+    """Whose numbers stand beside the verdict: attack, stream, slice and target; empty where no row has them."""
+    found = numbers_row(scores)
+    if found is None:
+        return ""
+    row = found[1]
+    about = row["attack"], f"level {row['level']}", stream_words(row["stream"]), slice_words(row["slice"])
+    return f"{', '.join(about)}, compared with {texts.TARGETS.get(row['target'], row['target'])}"
+
+
 def _alone(scores: Scores) -> tuple[int, Row] | None:
     """The row of the server alone (Q0) that gains most over guessing, on all classes of the audited form."""
     rows = [
@@ -66,6 +130,7 @@ def attacker(scores: Scores) -> dict[str, Any]:
     return {
         "level": own["level"] if own else None,
         "unmixed": bool(own and own["stream"] > 1),
-        "tried": sorted({row["level"] for row in rows}),
+        "tried": sorted({row["level"] for row in rows} - {"Q0"}),
+        "tried_alone": any(row["level"] == "Q0" for row in rows),
         "alone": _alone(scores),
     }

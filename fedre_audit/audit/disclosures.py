@@ -9,6 +9,9 @@ from fedre_audit.audit.truth import Truth
 from fedre_audit.federation.history import History
 from knowledge_forms.base import ServerView
 
+WITHIN = ("RSR", "RAR")
+"""Mechanisms that weigh images unlike inside a class, which the label encoding does not tell."""
+
 
 def label_histogram(stream: ServerView) -> tuple[str, Tensor] | None:
     """What the label encodings of one client tell of its class shares [C]: (how, shares), or None for nothing.
@@ -25,8 +28,8 @@ def label_histogram(stream: ServerView) -> tuple[str, Tensor] | None:
 
 
 def disclosures(view: ServerView) -> list[dict[str, Any]]:
-    """Per client: the class set of its label encodings, how many rounds of exact weights the server keeps, and the
-    class shares where the encodings tell them."""
+    """Per client: the class set of its label encodings, how many rounds of weights the server keeps (exact ones; of
+    RSR and RAR those of classes alone), and the class shares where the encodings tell them."""
     found: list[dict[str, Any]] = []
     for client in view.clients:
         stream = view.client(client)
@@ -34,7 +37,8 @@ def disclosures(view: ServerView) -> list[dict[str, Any]]:
         found.append({"client": client, "kind": "class_set", "value": held.nonzero().flatten().tolist()})
         if view.form == "entangled":
             rounds = len({upload.round for upload in stream.uploads})
-            found.append({"client": client, "kind": "mixing_weights_rounds", "value": rounds})
+            kind = "class_weights_rounds" if stream.mechanism in WITHIN else "mixing_weights_rounds"
+            found.append({"client": client, "kind": kind, "value": rounds})
         histogram = label_histogram(stream)
         if histogram is not None:
             how, shares = histogram
@@ -44,8 +48,8 @@ def disclosures(view: ServerView) -> list[dict[str, Any]]:
 
 
 def flags(truth: Truth) -> list[dict[str, Any]]:
-    """One-class clients (the entangled representation *is* a prototype) and one-image classes (the prototype *is* a
-    representation), from the newest round of each client."""
+    """One-class clients (a mixture of one class is its prototype) and one-image classes (their prototype is a
+    representation), from the newest round of each client; what it means for a form is said by the page."""
     newest: dict[int, int] = {}
     for client, round_ in truth:
         newest[client] = max(round_, newest.get(client, -1))

@@ -230,9 +230,7 @@ def problems(scores: Mapping[str, Any]) -> Iterator[str]:
     yield from uncovered(scores, units)
     ages = [entry.get("oldest", 0) for entry in scores.get("unmixing", ()) if entry["recovered"]]
     if max(ages, default=0) > 0:
-        yield (
-            f"uploads of single classes are up to {max(ages)} rounds old, and the attacker knows the newest encoder alone"
-        )
+        yield f"uploads of single classes are up to {max(ages)} rounds old, but the attacker has the newest encoder"
     if blind_on_raw(scores, units):
         yield "no declared attack beats the mean image even on raw representations, so its failure tells nothing"
     for unit, rows in units.items():

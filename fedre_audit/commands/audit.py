@@ -37,17 +37,21 @@ def answer(result: AuditResult, fail_on: Sequence[str], as_json: bool) -> int:
     return code
 
 
-def exit_code(level: str, fail_on: Sequence[str]) -> int:
+def exit_code(level: str, fail_on: Sequence[str], of: str = "") -> int:
     """3 where the verdict is one that --fail-on names, else 0; warns where a gate passes without a verdict.
+
+    of: the arm of a comparison, named in what is printed.
 
     >>> exit_code("SAMPLE_LEVEL", ["class"]), exit_code("CLASS_LEVEL", ["sample"]), exit_code("CLASS_LEVEL", [])
     (3, 0, 0)
     """
+    name = f" {of}:" if of else ""
     if any(level in FAIL_ON[word] for word in fail_on):
-        print(f"audit: --fail-on {','.join(fail_on)}: the verdict is {level}", file=sys.stderr)
+        print(f"audit: --fail-on {','.join(fail_on)}:{name} the verdict is {level}", file=sys.stderr)
         return 3
     if fail_on and level == "NOT_ASSESSED":
         print(
-            "audit: nothing was assessed, so this gate proves nothing; add not-assessed to --fail-on", file=sys.stderr
+            f"audit:{name} nothing was assessed, so this gate proves nothing; add not-assessed to --fail-on",
+            file=sys.stderr,
         )
     return 0

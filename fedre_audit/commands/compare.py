@@ -60,7 +60,7 @@ def run(command: str, arguments: Sequence[str]) -> int:
         print(f"{plan.line()}; forms {', '.join(arms)}", file=sys.stderr, flush=True)
     result = compare(options.config, out=options.out, forms=forms, own_system=options.config.own_system, quiet=quiet)
     made = result.comparison
-    codes = [exit_code(arm["verdict"]["level"], options.fail_on) for arm in made["arms"]]
+    codes = [exit_code(arm["verdict"]["level"], options.fail_on, arm["name"]) for arm in made["arms"]]
     code = max(codes)
     if options.json:
         verdicts = {arm["name"]: arm["verdict"]["level"] for arm in made["arms"]}

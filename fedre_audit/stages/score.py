@@ -238,7 +238,7 @@ def unmixing_block(run: Run, view: ServerView, offset: int) -> list[dict[str, An
             {"client": offset + client, "rounds": meta["rounds"], "classes": classes, "rank": meta["rank"],
              "condition": meta["condition"], "predicted_error": meta["predicted_error"], "null_gap": meta["null_gap"],
              "recovered": recovered is not None, "validated": meta["status"] == "validated", "reason": meta["reason"],
-             "true_error": true_error(recovered, contribution)}
+             "oldest": meta.get("oldest", 0), "true_error": true_error(recovered, contribution)}
         )  # fmt: skip
     return found
 
@@ -253,9 +253,21 @@ def true_error(recovered: ServerView | None, contribution: Contribution | None) 
     return relative_error(recovered.latest.representation, contribution.prototypes)
 
 
-def federation_block(run: Run, view: ServerView) -> dict[str, Any]:
-    """What was trained, how well, and what it sent."""
-    history = read_history(run.path)
+def mean_of(blocks: Sequence[Any]) -> Any:
+    """Mean, place by place, of blocks of equal keys; null where no block has a number.
+
+    >>> mean_of([{"a": 1, "b": None}, {"a": 2, "b": None}]), mean_of([{"a": 1}])
+    ({'a': 1.5, 'b': None}, {'a': 1})
+    """
+    if isinstance(blocks[0], dict):
+        return {key: mean_of([block[key] for block in blocks]) for key in blocks[0]}
+    known = [value for value in blocks if value is not None]
+    return known[0] if len(set(known)) == 1 else sum(known) / len(known) if known else None
+
+
+def federation_block(run: Run, view: ServerView, others: Sequence[Run] = ()) -> dict[str, Any]:
+    """What was trained, how well, and what it sent; the numbers are means over this run and the `others`, its seeds."""
+    histories = [read_history(one.path) for one in (run, *others)]
     return {
         "system": run.config.system,
         "form": run.config.form,
@@ -263,8 +275,9 @@ def federation_block(run: Run, view: ServerView) -> dict[str, Any]:
         "clients": run.config.clients,
         "rounds": run.config.rounds,
         "broadcast": bool(view.classifiers),
-        "accuracy": history.accuracy(),
-        "traffic": history.rows[-1]["traffic"],
+        "accuracy": mean_of([history.accuracy() for history in histories]),
+        "traffic": mean_of([history.rows[-1]["traffic"] for history in histories]),
+        **({"seeds_averaged": len(histories)} if others else {}),
     }
 
 
@@ -354,7 +367,7 @@ def score(
             # What a recorded federation's public images come from is not in the run's own configuration.
             **({} if config.family == RECORDED else {"auxiliary_from": config.auxiliary}),
         },
-        "federation": federation_block(parts[0][0], views[0]),
+        "federation": federation_block(parts[0][0], views[0], [one for one, _ in parts[1:]]),
         "rows": rows,
         "unmixing": unmixed,
         "disclosures": [d | {"client": at + d["client"]} for view, at in zip(views, offsets, strict=True)

@@ -1,4 +1,4 @@
-"""The pictures of the report: target | reconstruction | floor for the best, median and worst pair by rank."""
+"""The pictures of the report: target | reconstruction | class-mean guess of the best, median and worst pair."""
 
 import io
 from typing import Any
@@ -18,6 +18,7 @@ from fedre_audit.stages.tables import Case, cases
 from knowledge_forms.store import write_bytes
 
 SHOWN_FLOOR = "class_mean"
+"""The guess beside each reconstruction; the page names it, since a row's best floor may be another."""
 
 
 def png_bytes(image: Tensor) -> bytes:
@@ -67,12 +68,16 @@ def rank_pictures(run: Run, found: dict[int, Case], scored: FormAttack, rank: st
 def strip(run: Run, found: dict[int, Case], scored: FormAttack) -> dict[str, Any]:
     """One strip: best, median and worst of one form, attack and stream length."""
     ranks = by_rank(scored.table.values[ATTACK]["psnr"])
-    clients = sorted({int(scored.table.client[pair]) for pair in ranks.values()})
+    clients = {rank: int(scored.table.client[pair]) for rank, pair in ranks.items()}
+    several = len(set(clients.values())) > 1
     rounds = "one round" if scored.stream == 1 else f"{scored.stream} rounds, unmixed"
     return {
         "form": scored.form,
         "attack": scored.attack,
-        "client": ", ".join(map(str, clients)),
+        # In the order of the pictures, so that each has its owner.
+        "client": ", ".join(f"{client} ({rank})" for rank, client in clients.items())
+        if several
+        else str(next(iter(clients.values()), "")),
         "title": f"{scored.form}, {scored.attack}, {rounds}",
         "images": [
             entry for rank, pair in ranks.items() for entry in rank_pictures(run, found, scored, rank, pair)

@@ -6,6 +6,7 @@ import pytest
 
 from fedre_audit.audit.verdict import verdict
 from fedre_audit.cli import main
+from fedre_audit.federation.history import read_history
 
 SMALL = ["--clients", "3", "--rounds", "4", "--private-images", "150", "--auxiliary-images", "200", "--quiet"]
 
@@ -29,6 +30,18 @@ def test_a_cluster_is_a_client_of_a_seed(run):
     assert (row["n_clusters"], row["interval_unit"]) == (6, "client")
     assert {item["client"] for item in found["disclosures"]} == set(range(6))
     assert {item["client"] for item in found["unmixing"]} == set(range(6))
+
+
+def test_accuracy_and_traffic_are_means_over_the_seeds(run):
+    found = scores(run)["federation"]
+    histories = [read_history(run / f"seed-{seed}") for seed in (0, 1)]
+    for when, kind in (("last", "weighted"), ("best", "unweighted")):
+        each = [history.accuracy()[when][kind] for history in histories]
+        assert found["accuracy"][when][kind] == pytest.approx(sum(each) / 2)
+    assert found["traffic"]["bytes"] == sum(history.rows[-1]["traffic"]["bytes"] for history in histories) / 2
+    assert found["seeds_averaged"] == 2
+    page = (run / "report.html").read_text()
+    assert "0 to 2 are of seed 0, 3 to 5 are of seed 1." in page
 
 
 def test_every_row_has_its_floors_chance_and_reason(run):

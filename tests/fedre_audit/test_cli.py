@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -122,7 +123,7 @@ def test_a_resumed_training_says_where_and_counts_to_the_end(tmp_path, capsys, m
 
     def last_rounds(*, on_round, **_):
         for round_ in (10, 11):
-            on_round({"round": round_})
+            on_round({"round": round_, "participants": [0, 2]})
 
     monkeypatch.setattr(train, "run_federation", last_rounds)
     monkeypatch.setattr(train, "write_manifest", lambda *_: None)
@@ -188,6 +189,23 @@ def test_json_is_one_line_and_a_gate_exits_3(tmp_path, capsys):
 def test_what_a_gate_lets_pass(level, fail_on, code, capsys):
     assert exit_code(level, fail_on) == code
     assert ("proves nothing" in capsys.readouterr().err) == (level == "NOT_ASSESSED" and code == 0)
+
+
+def test_a_gate_of_a_comparison_names_the_arm(tmp_path, capsys, monkeypatch):
+    levels = {"raw": "SAMPLE_LEVEL", "entangled:RAP": "NOT_ASSESSED"}
+    arms = [{"name": name, "verdict": {"level": level, "worst": None}, "rows": []} for name, level in levels.items()]
+    made = SimpleNamespace(comparison={"arms": arms}, report=tmp_path / "compare.html", path=tmp_path)
+    monkeypatch.setattr("fedre_audit.comparison.compare", lambda *_, **__: made)
+    assert main(["compare", "--forms", "raw,entangled:RAP", "--quiet", "--fail-on", "class"]) == 3
+    said = capsys.readouterr().err
+    assert "audit: --fail-on class: raw: the verdict is SAMPLE_LEVEL\n" in said
+    assert "audit: entangled:RAP: nothing was assessed" in said
+
+
+def test_the_list_of_systems_says_what_a_class_of_one_image_sends(capsys):
+    assert main(["list", "systems"]) == 0
+    said = next(line for line in capsys.readouterr().out.splitlines() if "fedgh" in line)
+    assert "that of a class of one image is that image's representation" in said
 
 
 def test_an_interruption_ends_cleanly_and_says_how_to_resume(tmp_path, capsys, monkeypatch):

@@ -60,8 +60,8 @@ def page(tmp_path: Path, made: Scores | None = None, **options: Any) -> Page:
 def read(text: str) -> tuple[float, float]:
     """A number as shown, and half a unit of its last digit."""
     clean = text.replace("−", "-").replace(",", "").replace("+", "")
-    scale = 0.01 if clean.endswith(" %") else 1.0
-    clean = clean.removesuffix(" %")
+    scale = 0.01 if clean.endswith((" %", " points")) else 1.0
+    clean = clean.removesuffix(" %").removesuffix(" points")
     mantissa, _, exponent = clean.partition("e")
     decimals = len(mantissa.partition(".")[2])
     return float(clean) * scale, 0.5001 * 10.0 ** (int(exponent or 0) - decimals) * scale

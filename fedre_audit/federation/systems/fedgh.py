@@ -15,7 +15,7 @@ from knowledge_forms.base import Classifier, Upload
 
 @SYSTEMS.register("fedgh")
 class FedGH(SharedClassifier):
-    """The global header learns from prototypes; neither sample counts nor features of single images leave a client."""
+    """The header learns from prototypes without counts; that of a class of one image is that image's representation."""
 
     name = "fedgh"
     form = "prototype"

@@ -41,5 +41,13 @@ def test_shares_average_out_over_rounds(mechanism):
     assert told == pytest.approx({"0": 0.6, "2": 0.3, "3": 0.1}, abs=0.06)
 
 
+@pytest.mark.parametrize("mechanism", ["RSR", "RAR", "RSP", "VAR", "VAP", "RAP"])
+def test_exact_weights_are_said_only_where_no_image_weighs_more_than_another_of_its_class(mechanism):
+    told = by_kind(stream(EntangledRepresentation(mechanism=mechanism), 2))
+    assert [told.get(kind) for kind in ("mixing_weights_rounds", "class_weights_rounds")] == (
+        [None, 2] if mechanism in ("RSR", "RAR") else [2, None]
+    )
+
+
 def test_prototypes_tell_no_counts():
     assert set(by_kind(stream(FORMS["prototype"](), 2))) == {"class_set"}
