@@ -2,7 +2,7 @@
 
 uploads/<form>, uploads/broadcast    as recorded
 uploads/raw, truth/raw               made here from truth and encoder: the ceiling
-truth/<form>                         who made the newest upload of each client
+truth/<form>                         who made the newest upload of each client; under RSR each one recorded
 clients/                             the encoders
 """
 
@@ -47,15 +47,16 @@ def lay_out(run: Run, found: ForeignUploads, truth: ForeignTruth | None, models:
 
 
 def write_truth(run: Run, found: ForeignUploads, truth: ForeignTruth, models: list[ForeignModel]) -> list[str]:
-    """Truth of the newest uploads; with encoders also what the same images look like raw. Notes as in `lay_out`."""
-    notes: list[str] = []
+    """Truth of the uploads; with encoders also what the images of the newest look like raw. Notes as in `lay_out`."""
+    notes = unknown_streams(found, truth)
     truths: Entries = {}
     raw: Entries = {}
     raw_truths: Entries = {}
-    for client, (ids, row, weight) in truth.contributions.items():
-        key = (client, found.newest(client))
+    for key, (ids, row, weight) in truth.contributions.items():
+        client, round_ = key
         labels, images = truth.labels[ids], truth.images[ids]
-        seen = represent_all(models[client].eval(), images) if models else None
+        newest = round_ == found.newest(client)
+        seen = represent_all(models[client].eval(), images) if models and newest else None
         entry = _entry(ids, labels, seen, found)
         truths[key] = {**entry, "row": row, "weight": weight}
         if seen is not None:
@@ -68,6 +69,20 @@ def write_truth(run: Run, found: ForeignUploads, truth: ForeignTruth, models: li
         write_form(run.path, found, CEILING, raw)
         write_form(run.path, found, CEILING, raw_truths, "truth")
     return notes
+
+
+def unknown_streams(found: ForeignUploads, truth: ForeignTruth) -> list[str]:
+    """A note where a stream of single images cannot be scored, since nothing says which they were."""
+    if found.mechanism != "RSR":
+        return []
+    unknown = {client for client, round_ in found.uploads if (client, round_) not in truth.contributions}
+    if not unknown:
+        return []
+    named = ", ".join(str(found.ids[client]) for client in sorted(unknown))
+    return [
+        f"RSR sends another image each round: the streams of clients {named} are scored only as far as "
+        "Truth.members says which one it was"
+    ]
 
 
 def _entry(ids: np.ndarray, labels: Tensor, seen: Tensor | None, found: ForeignUploads) -> dict[str, np.ndarray]:

@@ -20,14 +20,15 @@ FOLLOWS = ("RAP", "VAP", "VAR", "RSP")
 class ForeignTruth:
     """Private images of all clients, client after client.
 
-    images: uint8 [N,c,h,w]. labels: int64 [N]. rows: client -> its rows [n] of `images`. contributions: client ->
-    sample_ids (rows of `images`), row, weight of its newest upload.
+    images: uint8 [N,c,h,w]. labels: int64 [N]. rows: client -> its rows [n] of `images`. contributions: (client,
+    round) -> sample_ids (rows of `images`), row, weight; of the newest uploads, and under RSR, where each upload is
+    another image, of all that were recorded.
     """
 
     images: Tensor
     labels: Tensor
     rows: dict[int, NDArray[np.int64]]
-    contributions: dict[int, tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]
+    contributions: dict[tuple[int, int], tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]]
 
 
 def read_images(folder: Path, ids: tuple[int, ...]) -> dict[int, dict[str, NDArray[np.int64]]]:
@@ -81,7 +82,7 @@ def derive_mixing(
 
 
 def read_truth_folder(folder: Path, found: ForeignUploads) -> ForeignTruth:
-    """Images of every client and who made its newest upload."""
+    """Images of every client and who made its uploads."""
     if not folder.is_dir():
         raise AuditError(f"--truth {folder} is no folder; record it with fedre_audit.record.Truth or audit import")
     clients, members = read_images(folder, found.ids), read_members(folder)
@@ -91,20 +92,22 @@ def read_truth_folder(folder: Path, found: ForeignUploads) -> ForeignTruth:
     for client, own in clients.items():
         rows[client] = np.arange(start, start + len(own["labels"]))
         start += len(own["labels"])
-        newest = found.newest(client)
-        where = f"truth of client {found.ids[client]}, round {newest}"
+        who = f"truth of client {found.ids[client]}"
         if own["labels"].size == 0 or not 0 <= own["labels"].min() <= own["labels"].max() < found.classes:
-            raise AuditError(f"{where}: no images, or labels outside 0..{found.classes - 1}; record them again")
-        contributions[client] = _contribution(
-            found, client, newest, own, members.get((found.ids[client], newest), {}), rows[client], where
-        )
+            raise AuditError(f"{who}: no images, or labels outside 0..{found.classes - 1}; record them again")
+        newest = found.newest(client)
+        for round_ in sorted(round_ for uploader, round_ in found.uploads if uploader == client):
+            recorded = members.get((found.ids[client], round_), {})
+            if round_ == newest or (found.mechanism == "RSR" and recorded):
+                where = f"{who}, round {round_}"
+                contributions[client, round_] = _contribution(found, client, round_, own, recorded, rows[client], where)
     images = np.concatenate([own["images"] for own in clients.values()])
     labels = np.concatenate([own["labels"] for own in clients.values()])
     return ForeignTruth(torch.from_numpy(images), torch.from_numpy(labels), rows, contributions)
 
 
 def _contribution(
-    found: ForeignUploads, client: int, newest: int, own: dict[str, NDArray[np.int64]],
+    found: ForeignUploads, client: int, round_: int, own: dict[str, NDArray[np.int64]],
     recorded: dict[str, NDArray[np.int64]], rows: NDArray[np.int64], where: str,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:  # fmt: skip
     at = {int(image): position for position, image in enumerate(own["ids"])}
@@ -112,7 +115,7 @@ def _contribution(
     if unknown:
         raise AuditError(f"{where} names image {unknown[0]}, which is not among the client's images; record them too")
     chosen = np.array([at[int(image)] for image in recorded.get("sample_ids", own["ids"])], dtype=np.int64)
-    upload = found.uploads[client, newest]
+    upload = found.uploads[client, round_]
     if "row" not in recorded:
         row, weight = derive_mixing(
             found.form, found.mechanism, upload["label_encoding"], own["labels"][chosen], where
