@@ -136,6 +136,7 @@ class Row(TypedDict):
     gain: Gains
     best_floor: NotRequired[str | None]
     ceiling: Number
+    ceiling_n: NotRequired[int]
     chance: Number
     candidates: Number
     budget: Budget

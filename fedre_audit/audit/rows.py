@@ -120,12 +120,18 @@ def top_row(scored: FormAttack, metric: str, auxiliary: int) -> dict[str, Any]:
 
 
 def fill_ceilings(rows: list[dict[str, Any]], ceiling_form: str) -> None:
-    """The ceiling of a row: the same attack, metric, target and slice on the raw representations."""
+    """The ceiling of a row: the same attack, metric, target and slice on the raw representations.
+
+    ceiling_n: of how many images it is, where not of the row's own: a budgeted attack decodes some rows of an upload,
+    which are some images of the raw form and all of a mixture.
+    """
     known = {
-        (row["attack"], row["metric"], row["slice"]): row["value"]
+        (row["attack"], row["metric"], row["slice"]): (row["value"], row["n"])
         for row in rows
         if row["form"] == ceiling_form and row["target"] == "members" and row["stream"] == 1
     }
     for row in rows:
         if row["target"] in ("members", "clients"):
-            row["ceiling"] = known.get((row["attack"], row["metric"], row["slice"]))
+            row["ceiling"], n = known.get((row["attack"], row["metric"], row["slice"]), (None, None))
+            if row["target"] == "members" and n not in (None, row["n"]):
+                row["ceiling_n"] = n

@@ -191,3 +191,10 @@ def test_no_check_is_not_said_to_have_passed(tmp_path, passed):
     assert "No competence check was run." in shown
     assert "All checks passed" not in shown
     assert ("Competence was not shown" in shown) == (not passed)
+
+
+def test_a_ceiling_of_other_images_is_marked(tmp_path):
+    made = scores()
+    made["rows"][0] |= {"ceiling": 22.9, "ceiling_n": 9}
+    said = text(tmp_path, made)
+    assert said.count("of 9 images") == 1

@@ -29,3 +29,15 @@ def test_rows_of_single_clients_have_the_ceiling_of_the_same_client_which_decide
     assert [own[part]["ceiling"] for part in named] == [raw[part]["value"] for part in named]
     assert {row["form"] for row in rows if row["headline"]} == {"prototype"}
     assert not any(row["slice"] in clients for row in rows if row["attack"] == "other")
+
+
+def test_a_ceiling_of_other_images_says_how_many():
+    def row(form, n, target="members"):
+        return {"form": form, "attack": "optimisation", "metric": "psnr", "slice": "all", "target": target, "stream": 1,
+                "value": 22.9, "n": n, "ceiling": None}  # fmt: skip
+
+    raw, same, more, other = row("raw", 9), row("entangled", 9), row("entangled", 67), row("entangled", 1, "mixture")
+    fill_ceilings([raw, same, more, other], "raw")
+    assert [one["ceiling"] for one in (same, more, other)] == [22.9, 22.9, None]
+    assert more["ceiling_n"] == 9
+    assert not any("ceiling_n" in one for one in (raw, same, other))
