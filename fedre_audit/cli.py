@@ -182,6 +182,21 @@ def one_sentence(error: BaseException) -> str:
     return re.sub(r"(?<![\w./-])--[a-z]+(_[a-z]+)+", lambda found: found[0].replace("_", "-"), text)
 
 
+def refused(error: OSError) -> AuditError:
+    """What the system refused, in words; most often a path, else the output.
+
+    >>> refused(PermissionError(13, "Permission denied", "runs/x"))
+    AuditError('runs/x: Permission denied; check the path, its permissions and the free space')
+    """
+    where = "the output" if error.filename is None else os.fsdecode(error.filename)[:200]
+    return AuditError(f"{where}: {error.strerror or error}; check the path, its permissions and the free space")
+
+
+def drop_output() -> None:
+    """What is still to print goes nowhere, lest the interpreter fails over it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0, 2 on bad input (one line on stderr), 3 from --fail-on, 130 interrupted, 141 unread."""
     from argparse import ArgumentError
@@ -194,12 +209,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # `audit list attacks | head`: the reader has gone, and so would what is still to print
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return BROKEN_PIPE
-    except (AuditError, SchemaError, ArgumentError) as error:
+    except (AuditError, SchemaError, ArgumentError, OSError) as error:
         if sys.flags.dev_mode:  # python -X dev -m fedre_audit: where it comes from
             raise
-        print(f"audit: {one_sentence(error)}", file=sys.stderr)
+        print(f"audit: {one_sentence(error if not isinstance(error, OSError) else refused(error))}", file=sys.stderr)
+        if isinstance(error, OSError) and error.filename is None:
+            drop_output()
         return 2
     except KeyboardInterrupt:
         print(f"audit: interrupted, nothing finished is lost; resume with: {shlex.join(['audit', *words])}",

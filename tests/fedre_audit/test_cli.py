@@ -134,6 +134,39 @@ def test_a_resumed_training_says_where_and_counts_to_the_end(tmp_path, capsys, m
     assert lines[-1].startswith("train clients: 12/12, 4 clients")
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied", "sec/x"), "sec/x: Permission denied"),
+        (OSError(36, "File name too long", "a" * 300), f"{'a' * 200}: File name too long"),
+        (OSError(28, "No space left on device", b"runs/x"), "runs/x: No space left on device"),
+    ],
+)
+def test_what_the_system_refuses_is_one_sentence(error, said, monkeypatch, capsys):
+    from fedre_audit import cli
+
+    def refuse(_):
+        raise error
+
+    monkeypatch.setattr(cli, "dispatch", refuse)
+    assert main(["list"]) == 2
+    hint = "check the path, its permissions and the free space"
+    assert capsys.readouterr().err == f"audit: {said}; {hint}\n"
+
+
+def test_output_that_cannot_be_written_is_one_sentence():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full on this system")
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "fedre_audit", "list", "attacks"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("audit: the output: No space left on device; check the path")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_work_without_steps_is_heard_and_reproductions_say_what_they_do(tmp_path, capsys):
     with beat("reproduce toy", seconds=0.05):
         time.sleep(0.2)
