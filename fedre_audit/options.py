@@ -48,7 +48,36 @@ def normalise(arguments: Sequence[str]) -> list[str]:
         if equals and name in LISTS and not value.startswith("["):
             value = f"[{value}]"
         words.append("--" + name + equals + SWITCHES.get(value, value))
-    return words
+    return without_empty_configs(words)
+
+
+def without_empty_configs(words: Sequence[str]) -> list[str]:
+    """The words, less every --config whose file holds nothing; AuditError where a file is no mapping.
+
+    The typed parser would not name the file, or not even catch what reading it raises.
+    """
+    import yaml
+
+    kept: list[str] = []
+    for chunk in _chunks(words):
+        name, equals, value = chunk[0].partition("=")
+        file = Path(value or "".join(chunk[1:2]))
+        try:
+            if name != "--config" or not file.is_file():
+                kept += chunk
+                continue
+            # BaseLoader makes strings, lists and mappings only: what values mean is left to the parser.
+            held = yaml.load(file.read_text(), Loader=yaml.BaseLoader)
+        except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+            reason = " ".join(str(error).split())
+            raise AuditError(
+                f"--config {file} is no readable YAML ({reason}); write lines of `option: value`"
+            ) from error
+        empty = held in (None, "")
+        if not empty and not isinstance(held, dict):
+            raise AuditError(f"--config {file} is not a mapping; write lines of `option: value`")
+        kept += chunk[1 if equals else 2 :] if empty else chunk
+    return kept
 
 
 SHARED: list[tuple[str, dict[str, Any]]] = [
@@ -105,13 +134,13 @@ def explain(chunk: Sequence[str], error: Exception) -> str:
     return str(error)
 
 
-def split_fail_on(text: str) -> tuple[list[str], list[str]]:
-    """The words of --fail-on, and what is wrong with them.
+def split_fail_on(text: str | None) -> tuple[list[str], list[str]]:
+    """The words of --fail-on (None: a null in a file), and what is wrong with them.
 
     >>> split_fail_on("class, sample"), split_fail_on("sampel")
     ((['class', 'sample'], []), (['sampel'], ['--fail-on sampel: choose from sample, class, not-assessed']))
     """
-    words = [word for word in text.replace(" ", "").split(",") if word]
+    words = [word for word in (text or "").replace(" ", "").split(",") if word]
     unknown = [word for word in words if word not in FAIL_ON]
     return words, [f"--fail-on {','.join(unknown)}: choose from {', '.join(FAIL_ON)}"] if unknown else []
 
@@ -183,7 +212,8 @@ def command_line(config: AuditConfig, word: str = "") -> str:
         elif isinstance(value, list):
             value = ",".join(str(item) for item in value)
         words += ["--" + field.name.replace("_", "-"), str(value)]
-    return shlex.join(words)
+    # Into UTF-8 files it goes: bytes of a path that are not UTF-8 stand there as \xff.
+    return shlex.join(words).encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 COMMAND_FILE = "command.txt"

@@ -84,31 +84,37 @@ def lock_run(path: Path, *, mark: str = "config.yaml") -> Iterator[None]:
     refuse_foreign(path, mark)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        stream = (path / LOCK).open("a+")
+        # Unbuffered: what a full disk refuses must not be tried again, and raised again, on closing.
+        stream = (path / LOCK).open("ab+", buffering=0)
     except OSError as error:
         raise AuditError(f"cannot write in {path} ({error.strerror}); choose another --out") from error
     with stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            stream.truncate(0)
+            stream.write(f"{os.getpid()}\n".encode())
+            for left in path.rglob(".*.part"):
+                left.unlink(missing_ok=True)
         except BlockingIOError:
             stream.seek(0)
-            holder = stream.read().strip()
+            holder = stream.read().decode(errors="replace").strip()
             raise AuditError(
                 f"{path} is in use by another audit (process {holder}); wait for it or choose another --out"
             ) from None
-        stream.truncate(0)
-        stream.write(f"{os.getpid()}\n")
-        stream.flush()
-        for left in path.rglob(".*.part"):
-            left.unlink(missing_ok=True)
+        except OSError as error:
+            raise AuditError(f"cannot write in {path} ({error.strerror}); choose another --out") from error
         yield
 
 
 def refuse_foreign(path: Path, mark: str = "config.yaml") -> None:
     """AuditError where a path holds something that is not a run (nor whatever `mark` is the mark of)."""
-    if (path / mark).exists() or not path.exists():
-        return
-    if not path.is_dir() or any(found.name != LOCK for found in path.iterdir()):
+    try:
+        if (path / mark).exists() or not path.exists():
+            return
+        foreign = not path.is_dir() or any(found.name != LOCK for found in path.iterdir())
+    except OSError as error:
+        raise AuditError(f"cannot look into {path} ({error.strerror}); choose another --out") from error
+    if foreign:
         raise AuditError(f"{path} exists and is not a run folder; choose another --out")
 
 
@@ -137,11 +143,15 @@ def open_run(path: Path, config: AuditConfig) -> Run:
 def read_config(path: Path) -> AuditConfig:
     """The configuration of an existing run folder."""
     file = path / "config.yaml"
-    if not file.is_file():
+    try:
+        content = file.read_bytes() if file.is_file() else None
+    except OSError as error:
+        raise AuditError(f"cannot read {file} ({error.strerror}); mend the folder's permissions") from error
+    if content is None:
         raise AuditError(f"{path} is not a run folder (no config.yaml); give the folder that `audit --out` made")
     try:
-        values = yaml.safe_load(file.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        values = yaml.safe_load(content.decode())
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: no UTF-8, or a date such as 2021-99-99
         raise AuditError(f"{file} is not valid YAML; restore it or start a new run") from error
     unknown = sorted(set(values) - set(CONFIG_KEYS)) if isinstance(values, dict) else ["(not a mapping)"]
     if unknown:

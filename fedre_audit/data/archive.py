@@ -51,18 +51,31 @@ def read_files(path: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
         ) from error
 
 
+def shown(name: str) -> str:
+    r"""A file name as it can be written anywhere: bytes of it that are not UTF-8 as \xff.
+
+    >>> shown("caf\udce9/é.png")
+    'caf\\xe9/é.png'
+    """
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 def content_key(path: Path, purpose: str) -> str:
     """Hex key of what `path` holds: an archive's bytes, or a folder's names, sizes and modification times."""
     digest = hashlib.sha256(purpose.encode())
-    if path.is_dir():
-        for file in _files_below(path):
-            info = file.stat()
-            digest.update(f"{file.relative_to(path)}|{info.st_size}|{info.st_mtime_ns}\n".encode())
-    elif path.is_file():
-        with path.open("rb") as stream:
-            digest.update(hashlib.file_digest(stream, "sha256").digest())
-    else:
-        raise AuditError(f"{path} does not exist; check the path of the folder or archive")
+    try:
+        if path.is_dir():
+            for file in _files_below(path):
+                info = file.stat()
+                line = f"{file.relative_to(path)}|{info.st_size}|{info.st_mtime_ns}\n"
+                digest.update(line.encode(errors="surrogateescape"))  # names need not be UTF-8
+        elif path.is_file():
+            with path.open("rb") as stream:
+                digest.update(hashlib.file_digest(stream, "sha256").digest())
+        else:
+            raise AuditError(f"{path} does not exist; check the path of the folder or archive")
+    except OSError as error:
+        raise AuditError(f"cannot read {path} ({error.strerror}); mend its permissions") from error
     return digest.hexdigest()[:32]
 
 
@@ -93,7 +106,7 @@ def _safe_name(path: Path, name: str) -> str:
     pure = PurePosixPath(name.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or name[1:2] == ":" or "\0" in name:
         raise AuditError(f"{path}: member '{name}' points outside the archive; do not trust it, fetch another copy")
-    return str(pure)
+    return shown(str(pure))
 
 
 def _refuse_special(path: Path, name: str) -> None:
@@ -143,7 +156,7 @@ def _files_below(folder: Path) -> list[Path]:
 
 def _read_folder(folder: Path, wanted: Wanted) -> Iterator[tuple[str, bytes]]:
     for file in _files_below(folder):
-        name = file.relative_to(folder).as_posix()
+        name = shown(file.relative_to(folder).as_posix())
         if not wanted(name):
             continue
         try:

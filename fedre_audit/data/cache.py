@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from fedre_audit.data.base import ImageData
 
 # Part of every key: raise it when decoding changes, so that old files are left unread.
-FORMAT = "1"
+FORMAT = "2"
 
 
 def cached(key: str, cache: Path, build: Callable[[], ImageData]) -> ImageData:

@@ -68,12 +68,24 @@ def decode_images(files: Sequence[tuple[str, bytes]], *, progress: Progress | No
 def _header(name: str, data: bytes) -> tuple[str, tuple[int, int]]:
     try:
         with Image.open(io.BytesIO(data)) as image:
-            mode, size = image.mode, image.size
+            mode, size, deep = image.mode, image.size, _is_deep(image, data)
     except BROKEN as error:
         raise _broken(name, error) from error
-    if mode.startswith(("I", "F")):
+    if deep:
         raise AuditError(f"'{name}' has more than 8 bits a channel (mode {mode}); save it with 8 bits first")
     return mode, size
+
+
+def _is_deep(image: Image.Image, data: bytes) -> bool:
+    """Whether it has more than 8 bits a channel. The mode tells of grey alone: colour is RGB, and cut to 8 bits."""
+    if image.mode.startswith(("I", "F")):
+        return True
+    if image.format == "PNG":
+        return data[24] > 8  # the bit depth in IHDR, which comes first
+    if image.format == "TIFF":
+        return max(getattr(image, "tag_v2", {}).get(258, (1,))) > 8  # BitsPerSample
+    told = [tile[3] for tile in getattr(image, "tile", ())] if image.format == "PPM" else []
+    return any(isinstance(one, tuple) and one[-1] > 255 for one in told)  # (mode, largest value)
 
 
 def _pixels(name: str, data: bytes, mode: str) -> np.ndarray:

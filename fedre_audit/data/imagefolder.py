@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import torch
 
-from fedre_audit.data.archive import content_key, read_files
+from fedre_audit.data.archive import content_key, read_files, shown
 from fedre_audit.data.base import DATASETS, ImageData, Progress, Request
 from fedre_audit.data.cache import cached
 from fedre_audit.data.decode import decode_images, is_image
@@ -19,8 +19,12 @@ def imagefolder(request: Request) -> ImageData:
     """Any class-per-folder tree; classes in alphabetical order, images in name order."""
     if not request.argument:
         raise AuditError("imagefolder: names no path; write --dataset imagefolder:PATH")
-    path = Path(request.argument).expanduser()
-    return load_tree(path, path.resolve().name, request)
+    try:
+        path = Path(request.argument).expanduser()
+        name = shown(path.resolve().name)
+    except RuntimeError as error:  # an unknown ~user, or links in a circle
+        raise AuditError(f"imagefolder:{request.argument} leads nowhere ({error}); give the path in full") from error
+    return load_tree(path, name, request)
 
 
 def load_tree(path: Path, name: str, request: Request) -> ImageData:
@@ -49,7 +53,7 @@ def read_tree(path: Path, name: str, *, progress: Progress | None = None) -> Ima
 def empty_folders(path: Path, files: Iterable[str]) -> list[str]:
     """Folders directly in the folder `path`, and in its train/, that hold none of `files`."""
     found = [
-        below.relative_to(path).as_posix()
+        shown(below.relative_to(path).as_posix())
         for base in (path, path / "train")
         if base.is_dir()
         for below in base.iterdir()

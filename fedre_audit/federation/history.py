@@ -83,11 +83,11 @@ def read_history(run_dir: Path) -> History:
     A last line without its end was cut off while being written, and is left out.
     """
     path = run_dir / FILE
-    lines = path.read_text().split("\n")[:-1] if path.is_file() else []
     try:
+        lines = path.read_text().split("\n")[:-1] if path.is_file() else []
         rows = [json.loads(line) for line in lines]
     except ValueError as error:
         raise AuditError(f"{path} is not a JSON object a line ({error}); train again") from error
-    if not rows or [isinstance(row, dict) and row.get("round") for row in rows] != list(range(len(rows))):
+    if not rows or [row.get("round") if isinstance(row, dict) else None for row in rows] != list(range(len(rows))):
         raise AuditError(f"{path} is missing or lacks rounds; remove the run folder and start again")
     return History(rows)

@@ -1,5 +1,6 @@
 """What the auditor of a foreign federation has; everything but the uploads is optional."""
 
+import re
 import shlex
 from dataclasses import dataclass, field, fields
 from pathlib import PurePath
@@ -63,10 +64,12 @@ def check_config(config: ForeignConfig) -> None:
         problems.append("--weights needs --encoder package.module:factory, which builds what the weights belong to")
     if config.encoder and not config.auxiliary:
         problems.append("--encoder needs --auxiliary: attackers learn from public images what an encoder makes")
-    if config.encoder and config.encoder.count(":") != 1:
+    if config.encoder and not re.fullmatch(r"\w+(\.\w+)*:\w+", config.encoder):
         problems.append(f"--encoder is {config.encoder!r}, must be package.module:factory")
     if config.auxiliary_images < 5:
         problems.append(f"--auxiliary-images is {config.auxiliary_images}, must be at least 5")
+    if config.threads < 1:
+        problems.append(f"--threads is {config.threads}, must be at least 1")
     if not config.attacks:
         problems.append("--attacks is empty; name at least one, for instance ridge")
     if problems:

@@ -22,7 +22,9 @@ MODAL = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
 TRUSTED: set[str] = set()
 """Factories that this process was asked to load: a run folder may name others, and importing one runs its code."""
 # What a forward pass raises on images it was not made for.
-MISFIT = (RuntimeError, ValueError, TypeError, IndexError, AttributeError)
+MISFIT = (RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError)
+# What the user's own code raises is up to it; a script without a main guard even exits.
+ANYTHING = (Exception, SystemExit)
 
 
 class ForeignEncoder(nn.Module):
@@ -83,15 +85,25 @@ def build(spec: str, client: int, seed: int) -> nn.Module:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise AuditError(f"--encoder {spec}: cannot import {module_name} ({error}); set PYTHONPATH") from error
+    except ANYTHING as error:
+        raise AuditError(f"--encoder {spec}: importing {module_name} raised {_said(error)}; mend it") from error
     factory = getattr(module, function, None)
     if not callable(factory):
         raise AuditError(f"--encoder {spec}: {module_name} has no function '{function}'; name the one that builds it")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        made = factory(client=client) if "client" in inspect.signature(factory).parameters else factory()
+        try:
+            made = factory(client=client) if "client" in inspect.signature(factory).parameters else factory()
+        except ANYTHING as error:
+            raise AuditError(f"--encoder {spec}: {function} raised {_said(error)}; mend it") from error
     if not isinstance(made, nn.Module):
         raise AuditError(f"--encoder {spec} returns {type(made).__name__}; it must return a torch.nn.Module")
     return made
+
+
+def _said(error: BaseException) -> str:
+    """Class and text of an exception, in one short line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def load_encoder(

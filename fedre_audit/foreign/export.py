@@ -22,14 +22,22 @@ def export(run_dir: Path, out: Path) -> list[str]:
     """
     run = existing_run(run_dir)
     source = run.path / "uploads"
+    if run.config.seeds is not None:
+        parts = ", ".join(str(run.path / f"seed-{seed}") for seed in run.config.seeds)
+        raise AuditError(f"{run.path} holds a federation for each seed; export each by itself: {parts}")
     if not (source / run.config.form).is_dir():
         raise AuditError(f"{source / run.config.form} does not exist; finish the training of this run first")
     for form in (run.config.form, BROADCAST):
         if (source / form).is_dir():
             for path in sorted((source / form).glob("*.safetensors")):
                 target = out / form / path.name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(path, target)
+                try:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(path, target)
+                except OSError as error:
+                    raise AuditError(
+                        f"cannot copy {path} to {target} ({error.strerror}); free space or choose another --out"
+                    ) from error
     shared = {key: value for key in SHARED if (value := getattr(run.config, key, None)) is not None}
     write_bytes(out / "config.yaml", yaml.safe_dump(shared, sort_keys=False).encode())
     checked = check([out])

@@ -4,8 +4,10 @@ PFLlib and HtFLlib write `dataset/NAME/train/0.npz` with one pickled dictionary 
 it is read, so such files are refused, with the way to convert those that one made oneself.
 """
 
+import contextlib
 import math
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -83,21 +85,51 @@ def as_images(array: NDArray[Any], where: str) -> tuple[NDArray[Any], str]:
 
 
 def import_folder(folder: Path, out: Path) -> list[str]:
-    """Every N.npz of a folder as the private images of client N below `out`; a line a client."""
-    files = {int(path.stem): path for path in folder.glob("*.npz") if path.stem.isascii() and path.stem.isdigit()}
+    """Every N.npz of a folder as the private images of client N below `out`; a line a client.
+
+    All or none: where one file is refused, nothing stays in `out` that would refuse the mended command.
+    """
+    try:
+        files = {int(path.stem): path for path in folder.glob("*.npz") if path.stem.isascii() and path.stem.isdigit()}
+    except OSError as error:
+        raise AuditError(f"cannot look into {folder} ({error.strerror}); mend its permissions") from error
     if not files:
         raise AuditError(f"{folder} holds no 0.npz, 1.npz, ...; give the train folder of a federated data set")
     lines = []
-    for client, path in sorted(files.items()):
-        arrays = read_npz(path)
-        image_name, label_name = (next((n for n in names if n in arrays), None) for names in (IMAGES, LABELS))
-        if image_name is None or label_name is None:
-            raise AuditError(f"{path} holds {', '.join(arrays) or 'nothing'}; it must hold x (images) and y (labels)")
-        images, done = as_images(arrays[image_name], f"{path}: {image_name}")
-        labels = arrays[label_name]
-        if labels.ndim != 1 or labels.dtype.kind not in "iu":
-            raise AuditError(f"{path}: {label_name} is {labels.dtype} {list(labels.shape)}, must be whole numbers [N]")
-        Truth(out).images(client, images, labels)
-        lines.append(f"client {client}: {len(images)} images {'x'.join(map(str, images.shape[1:]))}"
-                     + (f" ({done})" if done else ""))  # fmt: skip
+    with _taken_back(out) as written:
+        for client, path in sorted(files.items()):
+            images, labels, done = _read_client(path)
+            written.append(Truth(out).images(client, images, labels))
+            lines.append(f"client {client}: {len(images)} images {'x'.join(map(str, images.shape[1:]))}"
+                         + (f" ({done})" if done else ""))  # fmt: skip
     return lines
+
+
+def _read_client(path: Path) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Images, labels, and what was done to the images."""
+    arrays = read_npz(path)
+    image_name, label_name = (next((n for n in names if n in arrays), None) for names in (IMAGES, LABELS))
+    if image_name is None or label_name is None:
+        raise AuditError(f"{path} holds {', '.join(arrays) or 'nothing'}; it must hold x (images) and y (labels)")
+    images, done = as_images(arrays[image_name], f"{path}: {image_name}")
+    labels = arrays[label_name]
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise AuditError(f"{path}: {label_name} is {labels.dtype} {list(labels.shape)}, must be whole numbers [N]")
+    return images, labels, done
+
+
+@contextlib.contextmanager
+def _taken_back(out: Path) -> Iterator[list[Path]]:
+    """A list of files to fill; where what is done inside fails, they go, and folders that then hold nothing."""
+    kept = [folder for folder in (out / "images", out) if folder.exists()]
+    written: list[Path] = []
+    try:
+        yield written
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        for folder in (out / "images", out):
+            if folder not in kept:
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+        raise

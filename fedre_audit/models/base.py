@@ -73,6 +73,10 @@ MODELS: Registry[Callable[[ImageShape], nn.Module]] = Registry("model", package=
 FAMILIES: Registry[tuple[str, ...]] = Registry("family", package="fedre_audit.models")
 
 
+SMALLEST_SIDE = {"googlenet": 15}
+"""Extractors whose pooling leaves nothing of an image with a shorter side."""
+
+
 def native_width(extractor: nn.Module, image_shape: ImageShape) -> int:
     """Width a of an extractor's features, from a forward pass of one black image."""
     with evaluating(extractor):
@@ -90,7 +94,13 @@ def build_model(
         from fedre_audit.foreign.encoder import named_model
 
         return named_model(name, image_shape, num_classes, feature_width)
-    build = MODELS[name]
+    build, smallest = MODELS[name], SMALLEST_SIDE.get(name, 1)
+    if min(image_shape[1:]) < smallest:
+        size = "x".join(map(str, image_shape[1:]))
+        raise AuditError(
+            f"model '{name}' needs images of at least {smallest}x{smallest}, got {size}; "
+            "give larger images or choose another --family"
+        )
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = ClientModel(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from numpy.typing import NDArray
@@ -12,6 +12,17 @@ from torch import nn
 from fedre_audit.models.base import ClientModel, build_model
 from knowledge_forms.errors import AuditError
 from knowledge_forms.store import read_tensors, write_bytes, write_tensors
+from reports.schema import type_problems
+
+
+class Description(TypedDict):
+    """What `models.json` says."""
+
+    models: list[str]
+    image_shape: list[int]
+    num_classes: int
+    feature_width: int
+    mapping: str
 
 
 def state_arrays(model: nn.Module) -> dict[str, NDArray[Any]]:
@@ -38,7 +49,7 @@ def save_clients(run_dir: Path, models: Sequence[ClientModel]) -> None:
     for client, model in enumerate(models):
         write_tensors(folder / f"client-{client:03d}.safetensors", state_arrays(model), {"model": model.name})
     first = models[0]
-    description = {
+    description: Description = {
         "models": [model.name for model in models],
         "image_shape": list(first.image_shape),
         "num_classes": first.classifier.out_features,
@@ -48,17 +59,34 @@ def save_clients(run_dir: Path, models: Sequence[ClientModel]) -> None:
     write_bytes(folder / "models.json", (json.dumps(description, indent=2) + "\n").encode())
 
 
+def read_description(path: Path) -> Description:
+    """`models.json`; AuditError where it is missing, cut off or not what `save_clients` writes."""
+    if not path.is_file():
+        raise AuditError(f"{path} does not exist; finish the training of this run first")
+    try:
+        described: Description = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise AuditError(f"{path} is not valid JSON ({error}); record the run again") from error
+    problems = list(type_problems(described, Description, path.name))
+    if not problems:
+        sizes = [*described["image_shape"], described["num_classes"], described["feature_width"]]
+        if len(sizes) != 5 or min(sizes) < 1:
+            problems = ["image_shape must be three sizes; they, num_classes and feature_width at least 1"]
+    if problems:
+        raise AuditError(f"{path} is damaged ({'; '.join(problems)}); record the run again")
+    return described
+
+
 def load_clients(run_dir: Path) -> list[ClientModel]:
     """The client models of a finished run, in client order, in eval mode, on the CPU."""
     path = run_dir / "clients" / "models.json"
-    if not path.is_file():
-        raise AuditError(f"{path} does not exist; finish the training of this run first")
-    described = json.loads(path.read_text())
+    described = read_description(path)
+    channels, height, width = described["image_shape"]
     models = []
     for client, name in enumerate(described["models"]):
         model = build_model(
             name,
-            tuple(described["image_shape"]),
+            (channels, height, width),
             described["num_classes"],
             described["feature_width"],
             seed=0,

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import subprocess
 import sys
 
@@ -137,3 +138,50 @@ def test_a_damaged_diary_is_named(tmp_path, line):
     (tmp_path / "history.jsonl").write_text('{"round": 0}\n' + line + "\n")
     with pytest.raises(AuditError, match=r"history\.jsonl is "):
         read_history(tmp_path)
+
+
+@pytest.mark.parametrize("first", [b"\xff\xfe\x00bad", b"[1]", b"false"])
+def test_a_diary_that_was_never_one_is_named(tmp_path, first):
+    (tmp_path / "history.jsonl").write_bytes(first + b"\n")
+    with pytest.raises(AuditError, match=r"history\.jsonl is "):
+        read_history(tmp_path)
+
+
+def test_a_disk_full_at_the_lock_is_one_clear_error(tmp_path):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # Python ignores the signal that comes with it, so writing fails as on a full disk, on closing too.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with (
+            pytest.raises(AuditError, match=r"cannot write in .*run \(.*\); choose another"),
+            lock_run(tmp_path / "run"),
+        ):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with lock_run(tmp_path / "run"):
+        assert (tmp_path / "run" / LOCK).read_text() == f"{os.getpid()}\n"
+
+
+@pytest.mark.parametrize("step", ["exists", "iterdir"])
+def test_a_folder_nobody_may_look_into_is_one_clear_error(step, tmp_path, monkeypatch):
+    def refuse(_path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(f"pathlib.Path.{step}", refuse)
+    refusal = r"cannot look into .* \(Permission denied\); choose another --out"
+    with pytest.raises(AuditError, match=refusal), lock_run(tmp_path):
+        pass
+
+
+def test_a_configuration_nobody_may_read_or_with_no_such_day_is_named(tmp_path, monkeypatch):
+    (tmp_path / "config.yaml").write_text("seed: 2021-99-99\n")
+    with pytest.raises(AuditError, match=r"config\.yaml is not valid YAML"):
+        existing_run(tmp_path)
+
+    def refuse(_path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("pathlib.Path.is_file", refuse)
+    with pytest.raises(AuditError, match=r"cannot read .*config\.yaml \(Permission denied\)"):
+        existing_run(tmp_path)

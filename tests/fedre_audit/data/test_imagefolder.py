@@ -1,12 +1,18 @@
+import errno
 import io
+import os
+import struct
+import zlib
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from fedre_audit.config import AuditConfig
 from fedre_audit.data import load_dataset
 from fedre_audit.data.decode import decode_images
+from fedre_audit.options import command_line
 from knowledge_forms.errors import AuditError
 
 KINDS = ["tree", "tree.tar", "tree.tar.gz", "tree.zip"]
@@ -115,3 +121,80 @@ def test_progress_ends_at_the_total(png):
 def test_path_is_needed():
     with pytest.raises(AuditError, match="write --dataset imagefolder:PATH"):
         load_dataset("imagefolder:")
+
+
+@pytest.mark.parametrize("folder", [b"tree", b"tr\xff"])
+def test_names_that_are_not_utf8_are_shown_with_their_bytes(tmp_path, png, folder):
+    for name in (b"\xff\xe9/0.png", b"b/\xfe.png"):
+        file = os.path.join(os.fsencode(tmp_path), folder, name)
+        os.makedirs(os.path.dirname(file))
+        with open(file, "wb") as stream:
+            stream.write(png(3))
+    path = os.fsdecode(os.path.join(os.fsencode(tmp_path), folder))
+    first, again = (load_dataset(f"imagefolder:{path}") for _ in range(2))
+    assert first.classes == again.classes == (r"\xff\xe9", "b")
+    assert first.name == again.name == folder.decode(errors="backslashreplace")
+    assert len(list((tmp_path / "xdg").rglob("*.safetensors"))) == 1
+    command_line(AuditConfig(dataset=f"imagefolder:{path}")).encode()
+
+
+def test_names_in_an_archive_need_not_be_utf8(pack, png):
+    path = pack("tree.tar", {"a/1.png": png(1), "\udcff/2.png": png(2)})
+    assert load_dataset(f"imagefolder:{path}").classes == (r"\xff", "a")
+
+
+def test_a_path_that_leads_nowhere_is_named(tmp_path):
+    with pytest.raises(AuditError, match=r"imagefolder:~nosuchuser/x leads nowhere .*; give the path in full"):
+        load_dataset("imagefolder:~nosuchuser/x")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(AuditError, match="loop leads nowhere"):
+        load_dataset(f"imagefolder:{tmp_path / 'loop'}")
+
+
+def test_a_folder_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    def refuse(_path):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("pathlib.Path.is_dir", refuse)
+    with pytest.raises(AuditError, match=r"cannot read .* \(Permission denied\); mend its permissions"):
+        load_dataset(f"imagefolder:{tmp_path}")
+
+
+def png_of(depth: int, kind: int, channels: int) -> bytes:
+    """A PNG that Pillow reads and cannot write."""
+
+    def part(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header, row = struct.pack(">IIBBBBB", 4, 3, depth, kind, 0, 0, 0), bytes(1 + 4 * channels * depth // 8)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", header) + part(b"IDAT", zlib.compress(row * 3)) + part(b"IEND", b"")
+
+
+def tiff_of(depth: int) -> bytes:
+    """An uncompressed colour TIFF of 4x3."""
+    size = 4 * 3 * 3 * depth // 8
+    tags = [(256, 3, 1, 4), (257, 3, 1, 3), (258, 3, 3, 122), (259, 3, 1, 1), (262, 3, 1, 2), (273, 4, 1, 128),
+            (277, 3, 1, 3), (278, 3, 1, 3), (279, 4, 1, size)]  # fmt: skip
+    table = b"".join(struct.pack("<HHII", *tag) for tag in tags)
+    return (
+        b"II*\0" + struct.pack("<IH", 8, len(tags)) + table + bytes(4) + struct.pack("<3H", *[depth] * 3) + bytes(size)
+    )
+
+
+@pytest.mark.parametrize(
+    ("eight", "more"),
+    [
+        (png_of(8, 2, 3), png_of(16, 2, 3)),
+        (png_of(8, 6, 4), png_of(16, 6, 4)),
+        (png_of(8, 4, 2), png_of(16, 4, 2)),
+        (png_of(8, 0, 1), png_of(16, 0, 1)),
+        (tiff_of(8), tiff_of(16)),
+        (b"P6 4 3 255\n" + bytes(36), b"P6 4 3 65535\n" + bytes(72)),
+        (b"P6 4 3 100\n" + bytes(36), b"P6 4 3 1023\n" + bytes(72)),
+    ],
+    ids=["RGB", "RGBA", "grey and alpha", "grey", "TIFF", "PPM", "odd PPM"],
+)
+def test_more_than_eight_bits_are_refused_in_colour_too(eight, more):
+    assert decode_images([("a/1", eight)]).shape[2:] == (3, 4)
+    with pytest.raises(AuditError, match=r"'a/2' has more than 8 bits a channel"):
+        decode_images([("a/1", eight), ("a/2", more)])

@@ -78,3 +78,14 @@ def dropped() -> nn.Module:
 
 def no_module() -> int:
     return 3
+
+
+def asserting() -> nn.Module:
+    def how(z, x):
+        assert x.shape[1] == 3, "colour only"
+
+    return Returns(how)
+
+
+def keyed() -> nn.Module:
+    return Returns(lambda z, x: {}["features"])

@@ -271,6 +271,10 @@ def test_dry_run_prints_the_plan_and_clients_with_their_own_numbers(tmp_path, ca
         ("--truth nowhere is no folder", ["--truth", "nowhere"]),
         ("unknown form 'x'", ["--form", "x"]),
         ("unknown attack 'x'", ["--attacks", "x"]),
+        ("--threads is 0, must be at least 1", ["--threads", "0"]),
+        ("--encoder is ':f', must be", ["--encoder", ":f", "--auxiliary", "mnist5k"]),
+        ("--encoder is '.x:f', must be", ["--encoder", ".x:f", "--auxiliary", "mnist5k"]),
+        ("--encoder is 'a:b.c', must be", ["--encoder", "a:b.c", "--auxiliary", "mnist5k"]),
     ],
 )
 def test_bad_options_are_one_sentence(tmp_path, capsys, named, options):

@@ -1,5 +1,8 @@
 """Foreign encoders: handled, or named clearly."""
 
+import re
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -48,6 +51,8 @@ def test_handled_and_said(name, shape, said):
         ("noisy", (1, 28, 28), "differently each time"),
         ("of_batch", (1, 28, 28), "in another batch"),
         ("not_a_number", (1, 28, 28), "NaN or infinity"),
+        ("asserting", (1, 28, 28), "cannot answer images 1x28x28 \\(colour only"),
+        ("keyed", (1, 28, 28), "cannot answer images 1x28x28"),
         ("no_module", (1, 28, 28), "returns int"),
         ("nothing", (1, 28, 28), "has no function"),
     ],
@@ -71,3 +76,26 @@ def test_weights_are_filled_in_by_client_and_must_fit(tmp_path):
     with pytest.raises(AuditError, match="does not exist"):
         load("grey28", weights=str(tmp_path / "none.safetensors"))
     assert np.isfinite(model.represent(images).detach().numpy()).all()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def f(:", "importing broken raised SyntaxError: invalid syntax"),
+        ("raise KeyError('x')", "importing broken raised KeyError: 'x'"),
+        ("import sys; sys.exit(2)", "importing broken raised SystemExit: 2"),
+        (
+            "def f(): raise FileNotFoundError('w.pt\\n not there')",
+            "f raised FileNotFoundError: w.pt not there; mend it",
+        ),
+        ("def f(a): return a", "f raised TypeError: "),
+    ],
+)
+def test_what_the_factorys_own_code_raises_is_one_sentence_with_its_cause(tmp_path, monkeypatch, code, said):
+    (tmp_path / "broken.py").write_text(code + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken", raising=False)
+    with pytest.raises(AuditError, match=re.escape(f"--encoder broken:f: {said}")) as raised:
+        load_encoder("broken:f", None, 0, (1, 28, 28), 10, WIDTH)
+    assert "\n" not in str(raised.value)
+    assert raised.value.__cause__ is not None

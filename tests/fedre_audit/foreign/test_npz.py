@@ -1,5 +1,7 @@
 """`audit import` and `audit export`: arrays only, nothing private."""
 
+import errno
+import os
 import pickle
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import yaml
 
 from fedre_audit.cli import main
 from fedre_audit.figures.fuzz_uploads import Bomb
+from fedre_audit.foreign.export import export
 from fedre_audit.foreign.npz import import_folder
 from knowledge_forms.errors import AuditError
 from knowledge_forms.store import read_tensors
@@ -103,3 +106,52 @@ def test_export_leaves_everything_private_behind(tmp_path, capsys):
     assert "77" not in shared
     assert main(["check", str(out)]) == 0
     assert main(["export", str(run), "--out", str(out)]) == 2
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_an_import_that_fails_leaves_nothing_that_would_refuse_the_mended_command(tmp_path, capsys, exists):
+    folder, out = tmp_path / "train", tmp_path / "out"
+    pixels = np.zeros((2, 1, 4, 4), np.uint8)
+    if exists:
+        out.mkdir()
+    write_npz(folder, 0, x=pixels, y=np.arange(2))
+    write_npz(folder, 1, x=pixels, y=np.arange(3))
+    command = ["import", str(folder), "--out", str(out)]
+    assert main(command) == 2
+    assert "images of client 1 are" in capsys.readouterr().err
+    assert out.exists() == exists
+    assert not exists or not any(out.iterdir())
+    write_npz(folder, 1, x=pixels, y=np.arange(2))
+    assert main(command) == 0
+    assert len(list((out / "images").iterdir())) == 2
+
+
+def test_a_folder_nobody_may_look_into_is_named(tmp_path, monkeypatch):
+    def refuse(_path, _pattern):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("pathlib.Path.glob", refuse)
+    with pytest.raises(AuditError, match=r"cannot look into .* \(Permission denied\)"):
+        import_folder(tmp_path, tmp_path / "out")
+
+
+def test_an_export_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text("form: prototype\n")
+    from tests.knowledge_forms.uploads import write
+
+    write(run / "uploads" / "prototype" / "round-000000.safetensors")
+
+    def refuse(*_args, **_options):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr("pathlib.Path.mkdir", refuse)
+    with pytest.raises(AuditError, match=r"cannot copy .*run/uploads/.* \(Permission denied\); .*another --out"):
+        export(run, tmp_path / "out")
+
+
+def test_an_export_of_several_seeds_names_their_folders(tmp_path):
+    (tmp_path / "config.yaml").write_text("seeds: [3, 5]\n")
+    with pytest.raises(AuditError, match=rf"export each by itself: {tmp_path}/seed-3, {tmp_path}/seed-5$"):
+        export(tmp_path, tmp_path / "out")

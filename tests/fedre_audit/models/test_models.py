@@ -57,6 +57,13 @@ def test_fedavg_cnn_refuses_images_it_cannot_take():
         build_model("fedavg_cnn", (1, 15, 40), 10, 512, seed=0)
 
 
+@pytest.mark.parametrize("shape", [(3, 14, 40), (1, 40, 14), (3, 1, 1)])
+def test_googlenet_refuses_images_its_pooling_leaves_nothing_of(shape):
+    with pytest.raises(AuditError, match=f"'googlenet' needs images of at least 15x15, got {shape[1]}x{shape[2]};"):
+        build_clients("HtFE-img-5", 1, shape, 10, 512, seed=0)
+    assert build_model("googlenet", (1, 15, 15), 10, 512, seed=0).eval()(torch.zeros(1, 1, 15, 15)).shape == (1, 10)
+
+
 def test_small_family_is_five_kinds_dealt_round_robin():
     models = build_clients("small", 7, (1, 28, 28), 10, 64, seed=0)
     assert len(set(FAMILIES["small"])) >= 5
@@ -128,4 +135,24 @@ def test_clients_that_do_not_fit_are_named(tmp_path):
     source = tmp_path / "clients" / "client-000.safetensors"
     source.write_bytes((tmp_path / "clients" / "client-001.safetensors").read_bytes())
     with pytest.raises(AuditError, match=r"client-000\.safetensors does not fit its model"):
+        load_clients(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda whole: whole[:30],
+        lambda whole: b"\xff\xfe\x00" + whole,
+        lambda whole: b"[1]",
+        lambda whole: whole.replace(b'"mapping"', b'"other"'),
+        lambda whole: whole.replace(b'"small_cnn"', b"3"),
+        lambda whole: whole.replace(b"28", b"0"),
+        lambda whole: whole.replace(b"28,", b""),
+    ],
+)
+def test_a_damaged_description_of_the_clients_is_named(tmp_path, spoil):
+    save_clients(tmp_path, build_clients("small", 1, (1, 28, 28), 4, 96, seed=0))
+    path = tmp_path / "clients" / "models.json"
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(AuditError, match=r"models\.json is (not valid JSON|damaged) .*; record the run again"):
         load_clients(tmp_path)
