@@ -12,8 +12,9 @@ from fedre_audit.foreign.config import ForeignConfig, command_line
 from fedre_audit.foreign.plan import Line
 from fedre_audit.runs import Run
 from fedre_audit.stages.attack import STREAMED, client_file, unmix_client
+from fedre_audit.stages.blocks import federation_block, unmixing_block
 from fedre_audit.stages.prepare import Prepared
-from fedre_audit.stages.score import DONE, federation_block, unmixing_block
+from fedre_audit.stages.score import DONE
 from fedre_audit.stages.strips import png_bytes
 from knowledge_forms.store import read_tensors, write_bytes
 from reports.schema import dump_scores
