@@ -7,7 +7,7 @@ from typing import Any
 
 from reports.schema import load_scores
 from reports.scores import Scores
-from reports.words import ceiling_words, guess_words, in_words, measured_words
+from reports.words import ceiling_words, guess_words, in_words, interval_words, measured_words, numbers_row
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,11 @@ class AuditResult:
             values = (numbers["floor"], numbers["form"], numbers["ceiling"])
             floor, form, ceiling = ("n/a" if value is None else f"{value:.2f}" for value in values)
             why = f" ({words})" if (words := ceiling_words(scores)) else ""
+            row = numbers_row(scores)
+            interval = interval_words(row[1]["ci95"] if row else None)
             found.append(
                 f"{numbers['metric']} {numbers['unit']}: floor {floor} ({guess_words(scores)}) "
-                f"· {scores['federation']['form']} {form} · ceiling {ceiling}{why}"
+                f"· {scores['federation']['form']} {form} [{interval}] · ceiling {ceiling}{why}"
                 + (f"; {measured}" if (measured := measured_words(scores)) else "")
             )
         return [*found, f"report: {self.report}"]

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from reports import texts
-from reports.scores import LEVELS, Row, Scores
+from reports.scores import LEVELS, Interval, Row, Scores
 
 UNIT = ("attack", "stream", "slice")
 SLICE = re.compile(r", slice (all|n1|n2-5|n6-19|n20\+|client \d+)(?![\w+-])")
@@ -75,6 +75,16 @@ def numbers_row(scores: Scores) -> tuple[int, Row] | None:
     wanted = {**{key: worst[key] for key in UNIT if key in worst}, "target": numbers.get("target")}
     # Equal values are told apart by the unit that decided.
     return max(same, key=lambda pair: sum(pair[1].get(key) == value for key, value in wanted.items()), default=None)
+
+
+def interval_words(interval: Interval) -> str:
+    """A 95 % interval on a terminal.
+
+    >>> interval_words([11.491, 12.61]), interval_words(None)
+    ('95 % 11.49 to 12.61', 'no interval')
+    """
+    low, high = interval or (None, None)
+    return "no interval" if low is None or high is None else f"95 % {low:.2f} to {high:.2f}"
 
 
 def guess_words(scores: Scores) -> str:

@@ -16,7 +16,7 @@ def table(arms: Sequence[Any]) -> list[str]:
     A verdict may rest on a smaller group of images: where it does, the group is named.
     """
     from reports.comparisons import doubts, headline
-    from reports.words import slice_words, stream_words
+    from reports.words import interval_words, slice_words, stream_words
 
     width = max(len(arm["name"]) for arm in arms)
     lines = [f"{'form':<{width}}  {'verdict':<24}PSNR over all classes, dB, by the strongest attacker"]
@@ -25,9 +25,7 @@ def table(arms: Sequence[Any]) -> list[str]:
         said = "no attack was scored"
         if drawn is not None:
             row = drawn[1]
-            low, high = row["ci95"] or (None, None)
-            interval = "no interval" if low is None or high is None else f"95 % {low:.2f} to {high:.2f}"
-            numbers = (("floor", row["floor"]["best"], ""), ("value", row["value"], f" [{interval}]"),
+            numbers = (("floor", row["floor"]["best"], ""), ("value", row["value"], f" [{interval_words(row['ci95'])}]"),
                        ("ceiling", row["ceiling"], ""))  # fmt: skip
             shown = " · ".join(f"{name} {value:.2f}{more}" for name, value, more in numbers if value is not None)
             about = filter(None, (row["attack"], stream_words(row["stream"]), doubts(row)))

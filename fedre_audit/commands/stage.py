@@ -1,9 +1,12 @@
 """`audit train|attack|score|report RUN`: one stage of a run again from its start; later stages become due."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from knowledge_forms.errors import AuditError
+
+NEXT = {"train": "attack", "attack": "score", "score": "report"}
 
 
 def run(command: str, arguments: Sequence[str]) -> int:
@@ -17,13 +20,14 @@ def run(command: str, arguments: Sequence[str]) -> int:
         print(f"report: {write_report(path)}")
         return 0
     from fedre_audit import pipeline
+    from fedre_audit.result import AuditResult
     from fedre_audit.runs import existing_run, lock_run
 
     found = existing_run(path)
     if found.has("foreign.json"):
         from fedre_audit.foreign.pipeline import audit_again
 
-        audit_again(found, command)
+        print("\n".join(AuditResult(audit_again(found, command).path).lines()))
         return 0
     pipeline.check_names(found.config)
     pipeline.set_up_torch(found.config)
@@ -39,4 +43,6 @@ def run(command: str, arguments: Sequence[str]) -> int:
         for one in {part.path: part for part in (found, *parts)}.values() if command != "score" else ():
             one.clear(command)  # scoring clears for itself, once it has read what it needs
         pipeline.run_stage(command, found, prepared, {}, quiet=False)
+    print("\n".join(AuditResult(path).lines()[:-1]) if command == "score" else f"{command}: done, {path}")
+    print(f"next: {shlex.join(['audit', NEXT[command], str(path)])}")
     return 0

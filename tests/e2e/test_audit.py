@@ -125,11 +125,14 @@ def test_scoring_again_without_its_inputs_keeps_the_earlier_scores(entangled, tm
         assert (run / name).read_bytes() == (entangled / name).read_bytes()
 
 
-def test_scoring_again_gives_the_same_and_the_report_is_due(entangled, tmp_path):
+def test_scoring_again_gives_the_same_and_the_report_is_due(entangled, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(entangled, run)
     (run / "strips" / "stale.png").write_bytes(b"")
     assert main(["score", str(run)]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("verdict: ")
+    assert last == f"next: audit report {run}"
     assert scores(run) == scores(entangled)
     assert not (run / "report.html").exists()
     assert not (run / "strips" / "stale.png").exists()

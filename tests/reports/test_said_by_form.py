@@ -112,7 +112,8 @@ ABOUT = "ridge, level Q3, one round, client 4's images, compared with mean priva
 def test_the_three_numbers_say_what_they_are_of_wherever_they_stand(tmp_path):
     run = make_run(tmp_path / "run", class_level(), strips=0)
     line = AuditResult(run).lines()[-2]
-    assert "floor 19.50 (the mean image) · entangled 28.50 · ceiling n/a (raw" in line
+    assert "floor 19.50 (the mean image) · entangled 28.50 [95 % " in line
+    assert "] · ceiling n/a (raw" in line
     assert line.endswith(ABOUT)
     card = " ".join(Page(render_card(run)).text.split())
     assert "floor, the mean image" in card
