@@ -25,8 +25,12 @@ def table(arms: Sequence[Any]) -> list[str]:
         said = "no attack was scored"
         if drawn is not None:
             row = drawn[1]
-            numbers = (("floor", row["floor"]["best"], ""), ("value", row["value"], f" [{interval_words(row['ci95'])}]"),
-                       ("ceiling", row["ceiling"], ""))  # fmt: skip
+            within = f" [{interval_words(row['ci95'])}]"
+            numbers = (
+                ("floor", row["floor"]["best"], ""),
+                ("value", row["value"], within),
+                ("ceiling", row["ceiling"], ""),
+            )
             shown = " · ".join(f"{name} {value:.2f}{more}" for name, value, more in numbers if value is not None)
             about = filter(None, (row["attack"], stream_words(row["stream"]), doubts(row)))
             said = f"{shown} ({', '.join(about)})"
