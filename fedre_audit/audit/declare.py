@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attacks.base import ATTACKS
-from fedre_audit.audit.verdict import CLASS_TARGET, PRIMARY, RETRIEVAL
+from fedre_audit.audit.units import CLASS_TARGET, PRIMARY, RETRIEVAL
 
 COSTS = ("cheap", "medium", "heavy")
 FEWEST_ROWS = 4

@@ -7,13 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fedre_audit.audit.intervals import MIN_CLIENTS
-from fedre_audit.audit.verdict import (
-    PRIMARY,
-    RETRIEVAL,
-    class_way,
-    declared,
-    problems,
-)
+from fedre_audit.audit.silence import problems
+from fedre_audit.audit.units import PRIMARY, RETRIEVAL, class_way, declared
 
 MANY_ROUNDS = 100
 """The least number of rounds that is named where a stream could not be unmixed."""
@@ -47,6 +42,15 @@ def _way_out(reason: str, scores: Mapping[str, Any], recorded: bool) -> tuple[st
     longer = f"record more rounds than these {rounds}" if recorded else f"more rounds, for instance --rounds {more}"
     if "competence check" in reason:
         return "competence", "leave that attack out of --attacks; if it is the only one, report it as a bug"
+    if "picks out" in reason:
+        return "table", "take it for a leak of single images, or try to rebuild them by another attack, as decoder"
+    if "permuted uploads" in reason:
+        return (
+            "table",
+            "take it for a leak of what a client's images have in common, or see whether class means say more",
+        )
+    if "hardly moves" in reason:
+        return "table", "give the attacker more public images (--auxiliary-images), or take another attack"
     if "rounds old" in reason:
         return "unmixing", "audit --form prototype (for RSR --form raw), which send all of a client afresh each round"
     if "unmixing" in reason or "nothing to unmix" in reason:

@@ -90,6 +90,22 @@ def t_interval(values: Floats) -> tuple[float, float] | None:
     return None if known is None else interval(float(values.mean()), *known)
 
 
+def unanimous(found: Estimate, trials: int) -> tuple[float, float] | None:
+    """Exact 95 % interval of a share where `trials` independent values all are 0 or all 1; None where they differ.
+
+    A t-interval of values that agree has no width, however few they are. Source: Clopper and Pearson 1934,
+    Biometrika 26:404-413.
+
+    >>> found = Estimate(1.0, (1.0, 1.0), "client", 6)
+    >>> [round(end, 3) for end in unanimous(found, 6)]
+    [0.541, 1.0]
+    """
+    if found.ci95 is None or found.ci95[0] != found.ci95[1] or found.value not in (0.0, 1.0):
+        return None
+    edge = 0.025 ** (1 / trials)
+    return (edge, 1.0) if found.value == 1.0 else (0.0, 1.0 - edge)
+
+
 def estimate(values: Floats, rows: Ints, clients: Ints) -> Estimate:
     """Per image -> upload row -> client -> mean over clients. values, rows, clients: [P], finite values only.
 

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from fedre_audit.audit.intervals import estimate
+from fedre_audit.audit.intervals import estimate, unanimous
 from fedre_audit.audit.metrics import facts, sign_of
 from fedre_audit.audit.scoring import ATTACK, CHANCE, PERMUTED, PairScores, top_share
 
+HITS = ("retrieval_top1", "retrieval_top5", "evaluator_accuracy")
+"""Metrics that are 0 or 1 of each image."""
 NO_GAIN = {"value": None, "ci95": None, "p": None, "df": None}
 
 
@@ -46,6 +48,8 @@ def summarise(table: PairScores, metric: str, *, floors: tuple[str, ...]) -> dic
     row, client = table.row[finite], table.client[finite]
     kept = {name: column[finite] for name, column in columns.items()}
     own = estimate(kept[ATTACK], row, client)
+    trials = own.clusters if own.unit == "client" else len(np.unique(row))
+    sure = unanimous(own, trials) if metric in HITS else None
     means = {name: estimate(kept[name], row, client).value for name in (*floors, PERMUTED) if name in kept}
     usable = [name for name in floors if name in means and np.isfinite(means[name])]
     best = max(usable, key=lambda name: sign * means[name]) if usable else None
@@ -62,6 +66,10 @@ def summarise(table: PairScores, metric: str, *, floors: tuple[str, ...]) -> dic
             continue
         paired = estimate(sign * (kept[ATTACK] - kept[source]), row, client)
         gain[key] = {"value": paired.value, "ci95": paired.ci95, "p": paired.p, "df": paired.df}
+        if sure is not None and source == CHANCE:  # chance hardly varies, so that this gain has no width either
+            gain[key] |= {"ci95": (sure[0] - means[CHANCE], sure[1] - means[CHANCE])}
+            if own.value == 1.0 and paired.p is not None:
+                gain[key]["p"] = max(paired.p, min(1.0, means[CHANCE]) ** trials)
         floor[key] = means[source]
     invalid = int((~finite).sum())
     return {
@@ -69,7 +77,7 @@ def summarise(table: PairScores, metric: str, *, floors: tuple[str, ...]) -> dic
         "unit": facts(metric).unit,
         "more_leakage": facts(metric).more_leakage,
         "value": own.value,
-        "ci95": own.ci95,
+        "ci95": sure or own.ci95,
         "n": len(finite),
         "n_invalid": invalid,
         "n_clusters": own.clusters,

@@ -15,11 +15,12 @@ from attacks.floors import permuted_view
 from attacks.knowledge import Q3
 from attacks.ridge import Ridge
 from fedre_audit.audit.intervals import Floats
+from fedre_audit.audit.power import ALPHA
 from fedre_audit.audit.retrieval import retrieve
 from fedre_audit.audit.rows import FormAttack, make_row
 from fedre_audit.audit.scoring import ATTACK, CHANCE, FLOOR_NAMES, PERMUTED, floor_images, index_pairs
 from fedre_audit.audit.truth import Contribution, make_targets
-from fedre_audit.audit.verdict import ALPHA, PRIMARY, RETRIEVAL, sample_p
+from fedre_audit.audit.units import PRIMARY, RETRIEVAL, sample_p
 from fedre_audit.data.base import ImageData, load_dataset, to_float
 from fedre_audit.federation.client import represent_all, train_local
 from fedre_audit.figures import FIGURES, Figure
@@ -105,7 +106,7 @@ def measure() -> dict[str, Any]:
 
 
 SOURCES = (
-    "fedre_audit/figures/prototype_leakage.py", "fedre_audit/audit/verdict.py", "fedre_audit/audit/rows.py",
+    "fedre_audit/figures/prototype_leakage.py", "fedre_audit/audit/units.py", "fedre_audit/audit/rows.py",
     "fedre_audit/audit/retrieval.py", "fedre_audit/audit/scoring.py", "fedre_audit/audit/intervals.py",
     "attacks/ridge.py", "attacks/floors.py", "fedre_audit/models/fedavg_cnn.py",
 )  # fmt: skip

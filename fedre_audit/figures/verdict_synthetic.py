@@ -3,6 +3,9 @@
 Without a leak every predictor, attack and floors alike, is equally good on average, with deviations of clients, rows
 and images of their own, and picks at chance: the hardest null there is. In half of the audits the permuted null is
 WEAK_NULL_DB worse, so that it protects from nothing. A planted leak touches one slice alone.
+
+The test of a single client takes its upload rows for independent: where clients differ in how easy they are by more
+than SPREAD, and the permuted null protects from nothing, it finds leaks that are none.
 """
 
 from collections import Counter
@@ -132,6 +135,9 @@ FIGURES.register("verdict_synthetic")(
         (
             "fedre_audit/figures/verdict_synthetic.py",
             "fedre_audit/audit/verdict.py",
+            "fedre_audit/audit/silence.py",
+            "fedre_audit/audit/units.py",
+            "fedre_audit/audit/power.py",
             "fedre_audit/audit/rows.py",
             "fedre_audit/audit/intervals.py",
             "fedre_audit/audit/scoring.py",

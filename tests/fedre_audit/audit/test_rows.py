@@ -1,9 +1,11 @@
 """Rows of scores.json: the slices of one client, and their ceilings."""
 
 import numpy as np
+import pytest
+from scipy import stats
 
-from fedre_audit.audit.rows import FormAttack, fill_ceilings
-from fedre_audit.audit.scoring import FLOOR_NAMES, SLICES
+from fedre_audit.audit.rows import FormAttack, fill_ceilings, summarise
+from fedre_audit.audit.scoring import ATTACK, CHANCE, FLOOR_NAMES, PERMUTED, SLICES, PairScores
 from fedre_audit.figures.verdict_synthetic import CLIENTS, image_table, layout
 from fedre_audit.stages.score import rows_of
 
@@ -41,3 +43,20 @@ def test_a_ceiling_of_other_images_says_how_many():
     assert [one["ceiling"] for one in (same, more, other)] == [22.9, 22.9, None]
     assert more["ceiling_n"] == 9
     assert not any("ceiling_n" in one for one in (raw, same, other))
+
+
+@pytest.mark.parametrize(("hit", "clients"), [(1.0, 6), (0.0, 6), (1.0, 3)])
+def test_six_hits_of_six_are_no_certainty(hit, clients):
+    at, one = np.arange(clients), np.ones(clients, dtype=np.int64)
+    chance = 0.2 + 1e-3 * at
+    values = {who: {"retrieval_top1": column} for who, column in
+              ((ATTACK, np.full(clients, hit)), (CHANCE, chance), (PERMUTED, chance))}  # fmt: skip
+    found = summarise(PairScores(at, at, at, one, one, one, values), "retrieval_top1", floors=(CHANCE,))
+    exact = stats.binomtest(int(hit * clients), clients).proportion_ci(0.95, "exact")
+    assert found["ci95"] == pytest.approx((exact.low, exact.high))
+    best = found["gain"]["best"]
+    assert best["ci95"] == pytest.approx((exact.low - chance.mean(), exact.high - chance.mean()))
+    if hit:
+        assert best["p"] == pytest.approx(chance.mean() ** clients, rel=1e-6)
+    else:
+        assert best["p"] > 0.9
