@@ -87,24 +87,26 @@ def blind_words(blind: Mapping[Unit, float | None], scores: Mapping[str, Any]) -
 def beside(scores: Mapping[str, Any]) -> list[str]:
     """What the rules of the verdict leave out and validated rows nevertheless show: above guessing and the null.
 
-    Over all images, retrieval also in the declared groups. Intervals are not corrected for their number.
+    Over all images, retrieval also in the declared groups of classes; of measures of one kind the first. Intervals are
+    not corrected for their number.
     """
-    groups = {row["slice"] for row in scores["rows"] if row["headline"]}
-    found: dict[tuple[str, str, str, str], str] = {}
+    groups = {row["slice"] for row in scores["rows"] if row["headline"] and not CLIENT.fullmatch(row["slice"])}
+    found: dict[tuple[str, str, str], str] = {}
     for row in scores["rows"]:
-        key = row["metric"], row["target"]
         asked = row["slice"] == "all" or (row["metric"] == RETRIEVAL[0] and row["slice"] in groups)
-        if (
-            row["form"] != scores["federation"]["form"] or row["status"] != "ok" or "curve" in row or not asked
-            or row["metric"] not in BESIDE or (row["headline"] and key in CLASS_WAYS)
-            or not all(above(row, floor) for floor in ("best", "permuted"))
-        ):  # fmt: skip
-            continue
-        of = "" if row["target"] == PRIMARY[1] else f" of the {TARGETS.get(row['target'], row['target'])}"
-        of += "" if row["slice"] == "all" else f" in {slice_words(row['slice'])}"
-        kind = IMAGE[0] if row["metric"] in IMAGE else row["metric"]
-        found.setdefault((row["attack"], kind, row["target"], row["slice"]), f"{METRICS[row['metric']]}{of}")
+        if asked and row["form"] == scores["federation"]["form"] and _outside(row):
+            of = "" if row["target"] == PRIMARY[1] else f" of the {TARGETS.get(row['target'], row['target'])}"
+            of += "" if row["slice"] == "all" else f" in {slice_words(row['slice'])}"
+            kind = IMAGE[0] if row["metric"] in IMAGE else row["metric"].partition("_")[0]
+            found.setdefault((row["attack"], kind, row["target"]), f"{METRICS[row['metric']]}{of}")
     return [f"{what} ({attack})" for (attack, *_), what in found.items()]
+
+
+def _outside(row: Mapping[str, Any]) -> bool:
+    """Whether a row is validated, above guessing, and none that the rules look at."""
+    ruled = row["headline"] and (row["metric"], row["target"]) in CLASS_WAYS
+    counts = row["status"] == "ok" and "curve" not in row and row["metric"] in BESIDE and row["target"] != "best"
+    return counts and not ruled and above(row, "best") and above(row, "permuted")
 
 
 def above(row: Mapping[str, Any], floor: str) -> bool:

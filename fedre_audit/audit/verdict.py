@@ -88,10 +88,13 @@ def verdict(scores: Mapping[str, Any]) -> dict[str, Any]:
             sentence = _found(level, form, worst, units[worst], tested=worst in of_sample)
             return block(level, sentence, worst, row, thresholds, against)
     reasons = list(dict.fromkeys(problems(scores)))
-    if reasons:
-        return block("NOT_ASSESSED", f"Not assessed: {'; '.join(reasons)}.", None, first, thresholds)
-    blind = blind_of(units)
     others = beside(scores)
+    if reasons:
+        sentence = f"Not assessed: {'; '.join(reasons)}." + (
+            f" Above guessing all the same, outside the rules: {', '.join(others)}." if others else ""
+        )
+        return block("NOT_ASSESSED", sentence, None, first, thresholds)
+    blind = blind_of(units)
     sentence = (
         f"No image leakage found in {form} uploads: no declared row met the rules of class or sample level. "
         f"{blind_words(blind, scores)}. "

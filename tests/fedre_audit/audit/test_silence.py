@@ -160,6 +160,17 @@ def test_a_validated_stream_that_an_attack_left_out_is_no_silence(silent):
     assert "slice all has answers for 4 of 10 clients" in found["sentence"]
 
 
+def test_what_is_above_guessing_is_named_where_nothing_was_assessed(silent):
+    scores = with_row(silent, metric="retrieval_top1", slice="n1", stream=1)
+    scores = scores | {"unmixing": [{"recovered": True, "validated": client == 0} for client in range(10)]}
+    found = verdict(scores)
+    assert found["level"] == "NOT_ASSESSED"
+    said = "Above guessing all the same, outside the rules: Picked out, first guess in classes of 1 image (ridge)."
+    assert found["sentence"].endswith(said)
+    failed = verdict(scores | {"competence": {"passed": False, "checks": []}})
+    assert "Above guessing" not in failed["sentence"]
+
+
 @pytest.mark.parametrize("change", [{"curve": "auxiliary"}, {"status": "not_validated"}])
 def test_what_shows_that_an_attack_works_is_a_row_that_counts(silent, change):
     raw = copy.deepcopy(row_of(silent)) | {"form": "raw", "headline": False}
