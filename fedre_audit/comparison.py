@@ -19,7 +19,7 @@ from fedre_audit.federation.view import read_view
 from fedre_audit.options import COMMAND_FILE, command_line
 from fedre_audit.runs import Run, lock_run, open_run
 from fedre_audit.stages.lowering import of_comparison, reference_of
-from knowledge_forms.base import Classifier
+from knowledge_forms.base import FORMS, Classifier
 from knowledge_forms.entangled import MECHANISMS
 from knowledge_forms.errors import AuditError
 from knowledge_forms.store import write_bytes
@@ -75,9 +75,10 @@ def arm_config(config: AuditConfig, spec: str) -> AuditConfig:
     ('entangled', 'VAP', 'fixed')
     """
     form, *rest = spec.split(":")
-    if rest and (form != "entangled" or len(rest) > 2 or rest[0] not in MECHANISMS or rest[1:] not in ([], ["fixed"])):
+    mixed = form == "entangled" and rest and rest[0] in MECHANISMS and rest[1:] in ([], ["fixed"])
+    if form not in FORMS or (rest and not mixed):
         raise AuditError(
-            f"--forms names '{spec}'; write raw, prototype, entangled:MECHANISM or entangled:MECHANISM:fixed, "
+            f"--forms names '{spec}'; write {', '.join(FORMS)}, entangled:MECHANISM or entangled:MECHANISM:fixed, "
             f"MECHANISM one of {', '.join(MECHANISMS)}"
         )
     changes: dict[str, Any] = {"form": form}
@@ -87,12 +88,17 @@ def arm_config(config: AuditConfig, spec: str) -> AuditConfig:
 
 
 def arms_of(config: AuditConfig, forms: Sequence[str], own_system: bool) -> dict[str, AuditConfig]:
-    """Name of each arm -> its resolved configuration; the arm that trains for all comes first."""
+    """Name of each arm -> its resolved configuration; AuditError where one of them could not be run."""
+    from fedre_audit.pipeline import check_names
+
     if len(set(forms)) < 2 or len(set(forms)) < len(forms):
         raise AuditError(f"--forms is {','.join(forms) or 'empty'}; name at least two different ones")
     if config.seeds and not own_system:
         raise AuditError("--seeds: forms are recorded from one training of one --seed; add --own-system on, or drop it")
-    return {spec: resolve(replace(arm_config(config, spec), own_system=own_system)) for spec in forms}
+    arms = {spec: resolve(replace(arm_config(config, spec), own_system=own_system)) for spec in forms}
+    for arm in arms.values():
+        check_names(arm)
+    return arms
 
 
 def trainer(arms: Sequence[str]) -> str:
@@ -221,7 +227,6 @@ def train_arms(arms: dict[str, AuditConfig], root: Path, *, quiet: bool) -> dict
 
     first = trainer(list(arms))
     refuse_other_forms(list(arms), root)
-    pipeline.check_names(arms[first])
     pipeline.set_up_torch(arms[first])
     prepared = prepare(arms[first], quiet=quiet)
     runs = {name: open_run(path, arms[name]) for name, path in folders_of(list(arms), root).items()}

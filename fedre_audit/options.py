@@ -117,14 +117,23 @@ def _wanted(hint: Any) -> str:
     """What a value of this type looks like, in words."""
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(get_args(hint))
-    kinds = {int: "a whole number", float: "a number", bool: "on or off"}
-    return next((words for kind, words in kinds.items() if kind in (hint, *get_args(hint))), "another kind of value")
+    kinds: dict[Any, str] = {
+        int: "a whole number",
+        float: "a number",
+        bool: "on or off",
+        str: "one word, in quotes where it holds spaces",
+        list[int]: "whole numbers with commas between, such as 0,1",
+        list[str]: "words with commas between and no spaces",
+    }
+    return next(words for kind, words in kinds.items() if kind in (hint, *get_args(hint)))
 
 
 def explain(chunk: Sequence[str], error: Exception) -> str:
     """Why the parser refused one option: in words where the option is known, else the parser's own."""
     name, _, value = chunk[0].partition("=")
     given = value or " ".join(chunk[1:])
+    if name[2:] in LISTS:
+        given = given.replace("[", "").replace("]", "")  # as `normalise` found it
     hints = get_type_hints(AuditConfig)
     if name[2:] in hints:
         return f"{name} {given}: must be {_wanted(hints[name[2:]])}" if given else f"{name} needs a value"

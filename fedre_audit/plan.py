@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from attacks.base import ATTACKS
 from fedre_audit.config import AuditConfig, resolve
+from fedre_audit.data.splits import check_shares
 from fedre_audit.federation.engine import participants
 from fedre_audit.federation.systems import SYSTEMS
 from fedre_audit.models.base import FAMILIES, build_model
@@ -146,13 +147,25 @@ def notes_on(prepared: Prepared) -> tuple[str, ...]:
     if (few := sum(size < FEW_IMAGES for size in sizes)) > 0:
         found.append(
             f"{few} of {len(sizes)} clients train on fewer than {FEW_IMAGES} images (smallest {sizes[0]}, median "
-            f"{sizes[len(sizes) // 2]}); lower --clients, or raise --private-images"
+            f"{sizes[len(sizes) // 2]}); {'lower --clients, or ' if len(sizes) > 1 else ''}raise --private-images"
         )
     counts = data.labels.bincount(minlength=len(data.classes)).tolist()
     if single := [name for name, count in zip(data.classes, counts, strict=True) if count == 1]:
         named = ", ".join(single[:5]) + (", ..." if len(single) > 5 else "")
         found.append(f"classes of a single image, whose mean is that image: {named}; add images or merge classes")
     return tuple(found)
+
+
+def unmixed(config: AuditConfig) -> tuple[str, ...]:
+    """Says that a chosen mechanism does not mix the audited uploads.
+
+    >>> unmixed(AuditConfig(form="raw", mechanism="VAP", system="fedgh")), unmixed(AuditConfig(mechanism="VAP"))
+    (('mechanism VAP is not used by raw',), ())
+    """
+    if config.form == "entangled" or config.mechanism == AuditConfig.mechanism:
+        return ()
+    learns = f", only by the server of system {config.system}" if SYSTEMS[config.system].form == "entangled" else ""
+    return (f"mechanism {config.mechanism} is not used by {config.form}{learns}",)
 
 
 def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: int = 1, dry: bool = False) -> Plan:
@@ -167,6 +180,8 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
     check_names(config)
     members = FAMILIES[config.family]
     attacks = {name: ATTACKS[name] for name in config.attacks or ()}
+    if prepared is None:
+        check_shares(config.private_images or 0, config.clients or 0)
     torch.set_num_threads(config.threads)
     prepared = prepared or prepare(config, dry=dry)
     data, clients = prepared.data, len(prepared.parts)
@@ -206,5 +221,5 @@ def make_plan(config: AuditConfig, prepared: Prepared | None = None, *, arms: in
         stages={stage: seconds * seeds for stage, seconds in stages.items()},
         traffic=traffic_of(prepared, config.feature_width, taking_part if sends else 0.0),
         broadcast=clients * classes * (config.feature_width + 1) if config.broadcast and sends else 0,
-        notes=notes_on(prepared),
+        notes=(*unmixed(config), *notes_on(prepared)),
     )

@@ -257,7 +257,11 @@ def histogram(edges: Sequence[float], counts: Sequence[int], *, title: str, x_la
         parts.append(_line(px(0), top - 8, px(0), top + height, "floor dashed"))
     parts += [_text(px(tick), top + height + 17, format_number(tick)) for tick in ticks(low, high, 6)]
     parts.append(_text(96, top + height + 35, x_label, "end", "label faint"))
-    gained = sum(count for left, count in zip(edges, counts, strict=False) if left >= 0)
+    bins = list(zip(edges, edges[1:], counts, strict=False))
+    sure = sum(count for left, _, count in bins if left >= 0)
+    most_of_all = sure + sum(count for left, right, count in bins if left < 0 < right)
+    # Of a bin that holds zero nobody knows which of its images lie above.
+    gained = str(sure) if sure == most_of_all else f"between {sure} and {most_of_all}"
     desc = f"{gained} of {sum(counts)} images lie at or above zero, that is, gained over the floor."
     return _svg(title, desc, "".join(parts), int(top + height + 42), "histogram")
 

@@ -15,6 +15,7 @@ from reports import figures, texts
 from reports.numbers import KINDS
 from reports.scores import LEVELS
 from reports.words import (
+    best_guess_words,
     ceiling_words,
     guess_words,
     in_words,
@@ -62,6 +63,7 @@ def environment() -> Environment:
         "wire_words": wire_words,
         "kind_words": kind_words,
         "guess_words": guess_words,
+        "best_guess_words": best_guess_words,
         "ceiling_words": ceiling_words,
         "measured_words": measured_words,
         "key": lambda i: Markup(figures.legend_key(i)),

@@ -6,7 +6,8 @@ The three risks are those of the Article 29 Working Party's Opinion 05/2014 on A
 from collections.abc import Sequence
 from typing import Any
 
-from reports.scores import Row, Scores
+from reports.scores import LEVELS, Row, Scores
+from reports.words import UNIT
 
 RISKS = (
     (
@@ -57,10 +58,21 @@ def _worst_group(
     return worst if worst and (overall is None or _gain(worst[1]) > _gain(overall[1])) else None
 
 
+def _decided(scores: Scores, rows: Sequence[tuple[int, Row]], metric: str) -> tuple[int, Row] | None:
+    """The row of the metric over the attack, rounds and images that decided the verdict; None where none decided."""
+    verdict = scores["verdict"]
+    worst = verdict["worst"] if isinstance(verdict["worst"], dict) and verdict["level"] in LEVELS[1:] else {}
+    if not all(key in worst for key in UNIT):
+        return None
+    same = (p for p in rows if p[1]["metric"] == metric and all(p[1].get(key) == worst[key] for key in UNIT))
+    return next((pair for pair in same if pair[1]["headline"] and pair[1]["value"] is not None), None)
+
+
 def reading(scores: Scores) -> list[dict[str, Any]]:
     """Per risk: its meaning, the rows that speak of it, how many flags and disclosures bear on it.
 
-    Of each metric the worst-off declared group of images comes first, then all images together: the mean hides it.
+    Of each metric the row of what decided the verdict comes first, then the worst-off declared group of images, then
+    all images together: the mean hides the group.
     """
     form = scores["federation"]["form"]
     rows = [
@@ -72,11 +84,15 @@ def reading(scores: Scores) -> list[dict[str, Any]]:
 
     def speak(metric: str) -> list[tuple[int, Row]]:
         overall = _strongest(whole, metric)
-        return [pair for pair in (_worst_group(rows, metric, overall), overall) if pair]
+        found = (_decided(scores, rows, metric), _worst_group(rows, metric, overall), overall)
+        return list({pair[0]: pair for pair in found if pair}.values())
 
+    metrics_of = {metric for _, _, metrics, _ in RISKS for metric in metrics}
+    decided = {pair[0] for metric in metrics_of if (pair := _decided(scores, rows, metric))}
     return [
         {
             "term": term,
+            "decided": decided,
             "meaning": meaning,
             "rows": [pair for metric in metrics for pair in speak(metric)],
             "flags": [i for i, flag in enumerate(scores["flags"]) if flag["kind"] in kinds],

@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import figures, texts
+from reports.advice import advice, option
 from reports.lowering import effect
 from reports.numbers import KINDS, Shown, format_number
 from reports.pages import environment, write_page
@@ -69,12 +70,26 @@ def _split(rows: Sequence[Indexed]) -> tuple[list[Indexed], list[Indexed]]:
     return [pair for pair in rows if first(pair[1])], [pair for pair in rows if not first(pair[1])]
 
 
+def _truth_known(scores: Scores) -> bool:
+    return any(u.get("true_error") is not None for u in scores["unmixing"])
+
+
+def _participation(scores: Scores) -> str | None:
+    """The share of clients in a round, as the command writes it; None where all take part or it is not known."""
+    share = option(scores, "participation")
+    try:
+        return share if share is not None and 0 < float(share) < 1 else None
+    except ValueError:
+        return None
+
+
 def _recovery(scores: Scores) -> Markup | None:
     """Predicted beside true error of every client's prototypes; None where neither is known of any."""
     rows = [(f"client {u['client']}", u["predicted_error"], u.get("true_error")) for u in scores["unmixing"]]
     if all(row[1:] == (None, None) for row in rows):
         return None
-    return Markup(figures.recovery_chart(rows, title="Recovered against true prototypes"))
+    title = "Recovered against true prototypes" if _truth_known(scores) else "Predicted error of recovered prototypes"
+    return Markup(figures.recovery_chart(rows, title=title))
 
 
 def _by_form(rows: Sequence[Indexed], first: str) -> dict[str, list[Indexed]]:
@@ -199,10 +214,11 @@ def render(run_dir: Path) -> str:
         other_rows=_by_form(other_rows, first),
         slices=[(i, row) for i, row in rows if row["slice"] in texts.BY_SIZE and "curve" not in row
                 and row["metric"] in LEADING and row["target"] == "members"],
-        recovery=_recovery(scores), leading=LEADING, reading=reading(scores),
+        recovery=_recovery(scores), truth_known=_truth_known(scores), leading=LEADING, reading=reading(scores),
         exposure=scores.get("exposure"), distributions=distributions, rounds=rounds, budgets=budgets,
         strips=strips, strips_left_out=left_out, levels_used={row["level"] for _, row in rows},
         reasons=_reasons([*main_rows, *other_rows]), disclosures=_by_client(scores), breakable=breakable, effect=effect,
+        advice=advice(scores), participation=_participation(scores),
     )  # fmt: skip
 
 

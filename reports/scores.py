@@ -83,7 +83,7 @@ class Federation(TypedDict):
 
 
 class Floors(TypedDict):
-    """What attackers reach who ignore the upload."""
+    """What attackers reach without the representation; permuted: with one that tells nothing of these images."""
 
     mean_image: Number
     class_mean: Number

@@ -147,7 +147,7 @@ GLOSSARY = {
     "Class-level": "what a class or a client looks like in general leaks, not a single image.",
     "Competence": "checks with a known right answer that an attacker must pass before its failure means anything.",
     "Entangled representation": "a random mixture of a client's class prototypes, sent as one vector (FedRE).",
-    "Floor": "the best guess of an attacker who ignores the upload, from public images only.",
+    "Floor": "the best guess from public images and the labels that are sent along, without the representation.",
     "Gain": "value minus floor, paired per client: what the upload added to guessing.",
     "Interval": "95 % confidence interval, over clients unless it says images.",
     "Points": "a difference of two shares: from 10 % to 25 % is +15 points.",
@@ -175,23 +175,3 @@ MECHANISMS = {
 P prototypes. The paper spells out RAP alone; the others are read from their letters."""
 
 VOLATILE = {"created": "Made", "seconds": "Seconds", "peak_memory_mb": "Peak memory, MB", "host": "Machine"}
-
-LOWERING = (
-    (
-        "Fixed mixing weights",
-        "one set of weights per client, drawn once: a stream of uploads then holds one equation "
-        "instead of one per round, and cannot be unmixed. Measured by audit compare --forms "
-        "entangled:RAP,entangled:RAP:fixed, beside the other mechanisms, on the same clients.",
-    ),
-    (
-        "A minimum class count",
-        "leave classes of fewer than about 20 images out of the mixture: their prototypes are close to single images.",
-    ),
-    (
-        "Noise on what is sent",
-        "the only change here that can carry a proof; without it no bound holds against every attacker.",
-    ),
-    ("Withhold the label encoding, or send class ids alone", "the exact mixing weights are what unmixing needs."),
-    ("Keep encoders private", "attackers of level Q2 and Q3 need answers or weights of the client's encoder."),
-)
-"""What may lower the leak, and why; `audit compare` measures the first."""

@@ -114,6 +114,26 @@ def measured_words(scores: Scores) -> str:
     return f"{', '.join(about)}, compared with {texts.TARGETS.get(row['target'], row['target'])}"
 
 
+def best_guess_words(scores: Scores) -> str:
+    """How the attacker stands to a best guess that is better than the mean image named beside the verdict.
+
+    'above', 'below' or 'not told apart from'; empty where the best guess is named anyway, or is the mean image.
+    """
+    numbers, found = scores["verdict"].get("numbers"), numbers_row(scores)
+    if numbers is None or numbers.get("against") != "mean_image" or found is None:
+        return ""
+    row = found[1]
+    best, gain = row["floor"]["best"], row["gain"]["best"]
+    if best is None or numbers["floor"] is None or gain is None or gain["value"] is None:
+        return ""
+    if best == numbers["floor"] or (best > numbers["floor"]) != (row["more_leakage"] == "higher"):
+        return ""
+    low, high = gain["ci95"] or (None, None)
+    if low is not None and high is not None and low <= 0 <= high:
+        return "not told apart from"
+    return "above" if gain["value"] > 0 else "below"
+
+
 def _alone(scores: Scores) -> tuple[int, Row] | None:
     """The row of the server alone (Q0) that gains most over guessing, on all classes of the audited form."""
     rows = [

@@ -28,10 +28,13 @@ def run(command: str, arguments: Sequence[str]) -> int:
     if dry_run:
         from fedre_audit.foreign.config import check_config
         from fedre_audit.foreign.plan import plan, plan_text
+        from fedre_audit.foreign.truth import check_truth_folder
         from fedre_audit.foreign.uploads import read_uploads
 
         check_config(config)
         found = read_uploads(Path(config.uploads), config.form)
+        if config.truth:
+            check_truth_folder(Path(config.truth))
         lines = [dict(zip(("what", "answer", "why"), line, strict=True)) for line in plan(config, found)]
         print(json.dumps({"plan": lines}) if as_json else plan_text(config, found))
         return 0

@@ -27,6 +27,15 @@ class Split:
     duplicates_dropped: int
 
 
+def check_shares(private: int, clients: int) -> None:
+    """AuditError where not every client can have a private image."""
+    if private < clients:
+        raise AuditError(
+            f"{private} private images cannot be shared by {clients} clients; "
+            f"lower --clients to at most {private}, or raise --private-images to at least {clients}"
+        )
+
+
 def make_split(
     data: ImageData, *, private: int, auxiliary: int | None, evaluation: int, seed: int, clients: int = 1
 ) -> Split:
@@ -44,11 +53,7 @@ def make_split(
             f"the split asks for {private} private, {auxiliary} auxiliary and {evaluation} evaluation "
             "images; it needs at least 1 private and 1 auxiliary image"
         )
-    if private < clients:
-        raise AuditError(
-            f"{private} private images cannot be shared by {clients} clients; "
-            f"lower --clients to at most {private} or raise --private-images"
-        )
+    check_shares(private, clients)
     rng = np.random.RandomState(derive_seed(seed, "split") % 2**32)
     labels, test = data.labels.numpy(), data.official_split.numpy() > 0
     order = _stratified_order(labels, rng)

@@ -40,11 +40,21 @@ PLACES = ("uploads", "truth", "weights")
 """Options whose value is a path; only its last part is ever shown."""
 
 
+def shown(path: str) -> str:
+    """A path without its folders, which may be private: PATH stands for them.
+
+    >>> shown("/home/me/w/client-{client}.safetensors"), shown("my-uploads/")
+    ('PATH/client-{client}.safetensors', 'my-uploads')
+    """
+    pure = PurePath(path)
+    return str(pure) if len(pure.parts) < 2 else f"PATH/{pure.name}"
+
+
 def command_line(config: ForeignConfig) -> str:
-    """The command that makes this audit, with the last part of each path alone.
+    """The command that makes this audit; of each path the last part, PATH before it where folders were left out.
 
     >>> command_line(ForeignConfig("/home/me/my-uploads", auxiliary="mnist5k", attacks=["ridge", "decoder"]))
-    'audit --uploads my-uploads --auxiliary mnist5k --attacks ridge,decoder'
+    'audit --uploads PATH/my-uploads --auxiliary mnist5k --attacks ridge,decoder'
     """
     words = ["audit"]
     for item in fields(ForeignConfig):
@@ -52,7 +62,7 @@ def command_line(config: ForeignConfig) -> str:
         if value is None or value == getattr(ForeignConfig(""), item.name) or item.name == "data_root":
             continue
         text = ",".join(value) if isinstance(value, list) else str(value)
-        text = PurePath(text).name if item.name in PLACES else text
+        text = shown(text) if item.name in PLACES else text
         words += ["--" + item.name.replace("_", "-"), text]
     return shlex.join(words)
 

@@ -81,10 +81,16 @@ def derive_mixing(
     return row, (label_encoding[row, labels] / counts[labels]).astype(np.float32)
 
 
+def check_truth_folder(folder: Path) -> None:
+    """AuditError where this cannot be a truth folder, told without reading an image."""
+    wrong = "is no folder" if not folder.is_dir() else "holds no images/*.safetensors"
+    if not any((folder / "images").glob("*.safetensors")):
+        raise AuditError(f"--truth {folder} {wrong}; record it with fedre_audit.record.Truth or audit import")
+
+
 def read_truth_folder(folder: Path, found: ForeignUploads) -> ForeignTruth:
     """Images of every client and who made its uploads."""
-    if not folder.is_dir():
-        raise AuditError(f"--truth {folder} is no folder; record it with fedre_audit.record.Truth or audit import")
+    check_truth_folder(folder)
     clients, members = read_images(folder, found.ids), read_members(folder)
     rows: dict[int, NDArray[np.int64]] = {}
     contributions = {}

@@ -56,7 +56,7 @@ def fewer_rounds(rows: Sequence[Row], form: str, gains: ValuesOf) -> list[dict[s
 def without_tiny_classes(rows: Sequence[Row], form: str, gains: ValuesOf) -> list[dict[str, Any]]:
     """The leak of images of tiny classes beside that of classes of 20 images or more of the same clients.
 
-    Of attackers and streams the one that gains most on the tiny classes.
+    Of attackers and streams the one that gains most on the tiny classes. Where none gains there is nothing to lower.
     """
     found = []
     for metric in WATCHED:
@@ -68,8 +68,8 @@ def without_tiny_classes(rows: Sequence[Row], form: str, gains: ValuesOf) -> lis
         large = {(row["attack"], row["stream"]): row for row in own if row["slice"] == LARGE}
         for part, words in TINY.items():
             tiny = [row for row in own if row["slice"] == part and (row["attack"], row["stream"]) in large]
-            if tiny:
-                worst = max(tiny, key=lambda row: row["gain"]["best"]["value"])
+            worst = max(tiny, key=lambda row: row["gain"]["best"]["value"], default=None)
+            if worst is not None and worst["gain"]["best"]["value"] > 0:
                 left = large[worst["attack"], worst["stream"]]
                 remade = "; mixtures were not made anew without them" if form == "entangled" else ""
                 note = f"what classes of 20 images or more leak instead; {source(worst)}{remade}"

@@ -106,6 +106,7 @@ def prepare(config: AuditConfig, *, quiet: bool = False, dry: bool = False) -> P
         auxiliary=auxiliary if config.auxiliary == SAME else None,
         evaluation=auxiliary // EVALUATION_SHARE,
         seed=config.seed,
+        clients=config.clients or 1,
     )
     elsewhere = auxiliary_data(data, split, config.auxiliary, count=auxiliary, seed=config.seed, load=load)
     # Of the whole data set as it lies there: resized images differ in a bit between processors.

@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from types import SimpleNamespace
+from typing import get_type_hints
 
 import pytest
 
@@ -17,7 +18,7 @@ from fedre_audit.cli import COMMANDS, main
 from fedre_audit.commands.audit import exit_code
 from fedre_audit.commands.completion import script
 from fedre_audit.config import AuditConfig, resolve
-from fedre_audit.options import command_line, parse
+from fedre_audit.options import _wanted, command_line, parse
 from fedre_audit.progress import beat, describe, progress
 from fedre_audit.result import AuditResult
 from tests.reports.make_scores import make_run, scores
@@ -65,6 +66,24 @@ def test_all_problems_are_named_at_once(tmp_path, capsys):
         assert needle in error
     assert main(["--form", "entangled:RSR"]) == 2
     assert capsys.readouterr().err == "audit: --form entangled:RSR: write --form entangled --mechanism RSR\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--seeds", "0,a"], "--seeds 0,a: must be whole numbers with commas between, such as 0,1"),
+        (["--form", "prototype", "raw"], "--form prototype raw: must be one word, in quotes where it holds spaces"),
+        (["--curves", "rounds", "x"], "--curves rounds x: must be words with commas between and no spaces"),
+    ],
+)
+def test_a_bad_value_is_told_which_kind_is_wanted(words, said, capsys):
+    assert main([*words, "--dry-run"]) == 2
+    assert capsys.readouterr().err == f"audit: {said}\n"
+
+
+def test_every_option_says_what_it_wants():
+    for hint in get_type_hints(AuditConfig).values():
+        assert _wanted(hint)
 
 
 @pytest.mark.parametrize(

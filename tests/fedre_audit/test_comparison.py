@@ -252,11 +252,24 @@ def test_a_finished_training_serves_fewer_forms_but_no_other_trainer(tmp_path):
         (["raw", "raw"], "at least two different"),
         (["raw:RAP", "prototype"], "names 'raw:RAP'"),
         (["entangled:XYZ", "raw"], "MECHANISM one of"),
+        (["raw", "foo"], r"names 'foo'; write entangled, prototype, raw, entangled:MECHANISM or .* one of RAP"),
     ],
 )
 def test_forms_that_cannot_be_compared_are_refused(forms, needle):
     with pytest.raises(AuditError, match=needle):
         arms_of(AuditConfig(), forms, False)
+
+
+def test_an_unknown_form_leaves_nothing_behind(tmp_path, capsys):
+    for more in ([], ["--dry-run"]):
+        assert main(["compare", "--forms", "raw,foo", "--rounds", "3", "--out", str(tmp_path / "run"), *more]) == 2
+        assert "--forms names 'foo'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_arm_is_checked_not_the_one_alone_that_trains():
+    with pytest.raises(AuditError, match="unknown mechanism 'XYZ'"):
+        arms_of(AuditConfig(mechanism="XYZ"), ["entangled:RAP", "entangled"], False)
 
 
 def test_each_form_by_its_own_system():

@@ -68,6 +68,12 @@ def test_tiny_classes_are_held_against_large_ones_over_their_own_floor():
     assert (few["before"], few["value"]) == pytest.approx((0.5, 0.05))
 
 
+@pytest.mark.parametrize(("value", "entries"), [(0.0, 0), (0.1, 0), (0.11, 1)])
+def test_tiny_classes_that_leak_nothing_have_nothing_to_lower(value, entries):
+    rows = [retrieved(value, "n2-5"), retrieved(0.102, "n20+")]
+    assert len(of_run(rows, "prototype", gains)) == entries
+
+
 def test_only_clients_that_have_both_sides_speak():
     rows = [row("prototype", "ridge", 16.0, slice="n1"), row("prototype", "ridge", 13.0, slice="n20+")]
     held = {"n1": {0: 5.0, 1: 6.0}, "n20+": {1: 1.0, 2: 0.0}}

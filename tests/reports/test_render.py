@@ -316,7 +316,7 @@ def test_the_card_says_whether_the_server_alone_could_do_it(tmp_path: Path) -> N
     text = words(page(tmp_path / "b", made))
     assert "Not shown. What decided needs more than the uploads: answers of the client's encoder" in text
     assert "Undoing the mixture took the uploads alone" in text
-    assert "was not attacked here" in text
+    assert "No attack of the server alone (Q0: uploads, its own classifier, public images) made images here" in text
     made["rows"].append(row("entangled", "shadow", 12.2, level="Q0", status="not_validated"))
     shown_page = page(tmp_path / "c", made)
     assert "The server alone (Q0): shadow reaches 12.20 dB" in words(shown_page)

@@ -112,7 +112,8 @@ def test_with_everything_both_recordings_score_the_same(recorded):
     for key, value in rows[0].items():
         assert value == pytest.approx(rows[1][key], abs=1e-6, rel=1e-6), key
     assert found[0]["verdict"]["numbers"]["ceiling"] is not None
-    assert found[0]["run"]["command"].startswith("audit --uploads loop --auxiliary mnist5k")
+    assert found[0]["run"]["command"].startswith("audit --uploads PATH/loop --auxiliary mnist5k")
+    assert "--weights 'PATH/weights-{client}.safetensors'" in found[0]["run"]["command"]
     assert found[0]["dataset"]["duplicates_dropped"] >= found[0]["dataset"]["private"]
     notes = json.loads((recorded / "all-0" / "foreign.json").read_text())["notes"]
     assert not any("differs by" in note for note in notes), notes
@@ -260,6 +261,17 @@ def test_dry_run_prints_the_plan_and_clients_with_their_own_numbers(tmp_path, ca
     assert "prototype of 2 clients, 1 rounds, width 4, 10 classes, without broadcasts" in out
     assert "0 is your 12, 1 is your 40" in out
     assert "prototype uploads are not mixed" in out
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_folder_that_is_no_truth_is_refused_by_the_dry_run_too(tmp_path, capsys, more):
+    recorder = Recorder(tmp_path / "u", system="mine", form="prototype", classes=10)
+    recorder.upload(0, 0, representation={1: torch.rand(4)})
+    words = ["--uploads", str(tmp_path / "u"), "--truth", str(tmp_path / "u"), "--out", str(tmp_path / "run"), *more]
+    assert main(words) == 2
+    assert f"--truth {tmp_path / 'u'} holds no images/*.safetensors; record it with" in capsys.readouterr().err
+    Truth(tmp_path / "t").images(0, torch.zeros(1, 1, 4, 4), torch.ones(1, dtype=torch.int64))
+    assert main([*words[:3], str(tmp_path / "t"), *words[4:]]) == 0
 
 
 @pytest.mark.parametrize(
