@@ -7,7 +7,15 @@ from typing import Any
 
 from reports.schema import load_scores
 from reports.scores import Scores
-from reports.words import ceiling_words, guess_words, in_words, interval_words, measured_words, numbers_row
+from reports.words import (
+    best_guess_words,
+    ceiling_words,
+    guess_words,
+    in_words,
+    interval_words,
+    measured_words,
+    numbers_row,
+)
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,9 @@ class AuditResult:
                 f"· {scores['federation']['form']} {form} [{interval}] · ceiling {ceiling}{why}"
                 + (f"; {measured}" if (measured := measured_words(scores)) else "")
             )
+            if row and (stands := best_guess_words(scores)):
+                best = row[1]["floor"]["best"]
+                found.append(f"the best guess without the representation reaches {best:.2f}; this is {stands} it")
         return [*found, f"report: {self.report}"]
 
     def _repr_html_(self) -> str:

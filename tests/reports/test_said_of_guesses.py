@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fedre_audit.result import AuditResult
 from reports import texts
 from reports.advice import advice, option, weights_kept
 from reports.figures import histogram
@@ -53,6 +54,8 @@ def test_where_the_mean_image_is_named_the_card_also_names_a_better_guess(tmp_pa
         assert f"reaches 12.99: the attacker is {stands} it, {'+' if gain > 0 else '−'}{abs(gain)} dB" in said
         assert said.count("The best guess without the representation") == 1
         assert 'data-path="/rows/1/gain/best/value"' in html
+    line = f"the best guess without the representation reaches 12.99; this is {stands} it"
+    assert AuditResult(run).lines()[-2] == line
     assert ("[−0.42, −0.06]" in words(render_card(run))) == (interval == [-0.42, -0.06])
 
 
