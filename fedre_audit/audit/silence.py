@@ -121,7 +121,8 @@ def above(row: Mapping[str, Any], floor: str) -> bool:
 def uncovered(scores: Mapping[str, Any], units: Mapping[Unit, Rows]) -> Iterator[str]:
     """Clients that no declared row speaks for: skipped by an attack, or recovered and then not validated."""
     uploaded = uploaders(scores)
-    recovered = [entry["validated"] for entry in scores.get("unmixing", ()) if entry["recovered"]]
+    streams = [entry for entry in scores.get("unmixing", ()) if entry["recovered"] and entry["rounds"] > 1]
+    recovered = [entry["validated"] for entry in streams]
     for unit, rows in units.items():
         expected = uploaded if unit[1] == 1 else sum(recovered)
         answered = rows[PRIMARY]["n_clusters"] if unit[2] == "all" and PRIMARY in rows else expected

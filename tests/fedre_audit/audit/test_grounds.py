@@ -42,7 +42,7 @@ def test_no_leakage_found_has_neither(silent):
 
 
 def test_streams_that_were_not_unmixed_are_sent_to_more_rounds(silent):
-    entries = [{"client": k, "recovered": True, "validated": k < 2} for k in range(4)]
+    entries = [{"client": k, "rounds": 60, "recovered": True, "validated": k < 2} for k in range(4)]
     judged, found = explained(silent | {"unmixing": entries})
     (one,) = found["missing"]
     assert one["what"] in judged["sentence"]

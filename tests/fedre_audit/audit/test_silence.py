@@ -151,7 +151,7 @@ def test_an_attack_that_hardly_moves_shows_nothing(silent):
 
 def test_a_validated_stream_that_an_attack_left_out_is_no_silence(silent):
     some = copy.deepcopy(silent)
-    some["unmixing"] = [{"recovered": True, "validated": True} for _ in range(10)]
+    some["unmixing"] = [{"recovered": True, "rounds": 60, "validated": True} for _ in range(10)]
     for row in some["rows"]:
         if row["stream"] == 60:
             row["n_clusters"] = 4
@@ -162,7 +162,9 @@ def test_a_validated_stream_that_an_attack_left_out_is_no_silence(silent):
 
 def test_what_is_above_guessing_is_named_where_nothing_was_assessed(silent):
     scores = with_row(silent, metric="retrieval_top1", slice="n1", stream=1)
-    scores = scores | {"unmixing": [{"recovered": True, "validated": client == 0} for client in range(10)]}
+    scores = scores | {
+        "unmixing": [{"recovered": True, "rounds": 60, "validated": client == 0} for client in range(10)]
+    }
     found = verdict(scores)
     assert found["level"] == "NOT_ASSESSED"
     said = "Above guessing all the same, outside the rules: Picked out, first guess in classes of 1 image (ridge)."
@@ -178,6 +180,21 @@ def test_what_shows_that_an_attack_works_is_a_row_that_counts(silent, change):
     better = copy.deepcopy(raw) | change
     better["gain"]["mean_image"] |= {"value": 2.0, "ci95": [1.0, 3.0]}
     assert verdict(silent | {"rows": [*silent["rows"], raw, better]})["level"] == "NOT_ASSESSED"
+
+
+def test_a_client_of_one_upload_has_no_stream_to_be_answered(silent):
+    entry = {"recovered": True, "rounds": 60, "validated": True}
+    streams = [entry] * 10 + [entry | {"rounds": 1}]
+    assert verdict(silent | {"unmixing": streams})["level"] == "NO_IMAGE_LEAKAGE_FOUND"
+    assert verdict(silent | {"unmixing": [*streams, entry]})["level"] == "NOT_ASSESSED"
+
+
+def test_silence_of_few_clients_is_theirs_alone(silent):
+    few = copy.deepcopy(silent)
+    for row in few["rows"]:
+        row |= {"n_clusters": 2, "n_rows": 30, "interval_unit": "image"}
+    assert "It holds for the 2 clients of this run alone." in verdict(few)["sentence"]
+    assert "of this run alone" not in verdict(silent)["sentence"]
 
 
 def test_numbers_that_are_none_decide_nothing(silent):

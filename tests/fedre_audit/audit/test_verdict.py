@@ -116,8 +116,8 @@ def test_a_skipped_client_is_no_proof_of_silence(silent):
 
 
 def test_one_validated_client_does_not_speak_for_the_others(silent, leaking):
-    entries = [{"recovered": True, "validated": client == 0} for client in range(10)]
-    refused = {"recovered": False, "validated": False}
+    entries = [{"recovered": True, "rounds": 60, "validated": client == 0} for client in range(10)]
+    refused = {"recovered": False, "rounds": 60, "validated": False}
     found = verdict(silent | {"unmixing": [*entries, refused]})
     assert found["level"] == "NOT_ASSESSED"
     assert "unmixing is not validated for 9 of 10 clients" in found["sentence"]
