@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fedre_audit.audit.grounds import grounds
 from fedre_audit.audit.power import detectable_gain, detectable_leak, shift
 from fedre_audit.audit.silence import blind_words
 from fedre_audit.audit.verdict import verdict
@@ -187,6 +188,21 @@ def test_a_client_of_one_upload_has_no_stream_to_be_answered(silent):
     streams = [entry] * 10 + [entry | {"rounds": 1}]
     assert verdict(silent | {"unmixing": streams})["level"] == "NO_IMAGE_LEAKAGE_FOUND"
     assert verdict(silent | {"unmixing": [*streams, entry]})["level"] == "NOT_ASSESSED"
+
+
+def test_old_uploads_of_single_classes_are_no_silence(silent):
+    entries = [
+        {"recovered": True, "rounds": 60, "validated": True, "oldest": 7 * (client == 3)} for client in range(10)
+    ]
+    scores = silent | {"unmixing": entries}
+    found = verdict(scores)
+    assert found["level"] == "NOT_ASSESSED"
+    assert "uploads of single classes are up to 7 rounds old" in found["sentence"]
+    fresh = [entry | {"oldest": 0} for entry in entries]
+    assert verdict(silent | {"unmixing": fresh})["level"] == "NO_IMAGE_LEAKAGE_FOUND"
+    scores["federation"] = {**silent["federation"], "rounds": 60, "clients": 10}
+    (missing,) = grounds(scores | {"verdict": found})["missing"]
+    assert "--form prototype (for RSR --form raw)" in missing["change"]
 
 
 def test_silence_of_few_clients_is_theirs_alone(silent):
